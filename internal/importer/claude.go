@@ -36,7 +36,7 @@ var claudeCode = source{
 	tree:   &tree{id: "uuid", parent: "parentUuid", spoke: claudeSpoke, ties: claudeTies},
 	infix:  "-agent-",
 	open: func(*draft) record {
-		return (&claudeLog{agents: map[string]string{}, own: map[string]bool{}, said: map[string]bool{},
+		return (&claudeLog{agents: map[string]string{}, own: map[string]bool{}, said: map[string]int{},
 			taken: map[int]*takenPrompt{}}).record
 	},
 }
@@ -67,7 +67,7 @@ type claudeLog struct {
 	agents  map[string]string // uuid of a subagent's record to the agent
 	own     map[string]bool   // agents that have records of their own
 	unnamed int               // agents without an id
-	said    map[string]bool   // what the user wrote
+	said    map[string]int    // what the user wrote, and how often
 	queue   [][]byte          // prompts that wait, as literals
 
 	taken map[int]*takenPrompt // out of the queue, by their lines
@@ -141,7 +141,7 @@ func (c *claudeLog) message(d *draft, e entry, kind string) error {
 // hear remembers what the user wrote.
 func (c *claudeLog) hear(content [][]byte) {
 	for _, raw := range content {
-		c.said[cmp.Or(stringValue(raw), parseObject(raw).text("text"))] = true
+		c.said[cmp.Or(stringValue(raw), parseObject(raw).text("text"))]++
 	}
 }
 
@@ -153,7 +153,9 @@ func (c *claudeLog) attachment(d *draft, e entry) error {
 	var err error
 	switch a.text("type") {
 	case "queued_command":
-		content, err = parseContent(a["prompt"])
+		if content, err = parseContent(a["prompt"]); string(a["prompt"]) == `""` {
+			content = nil
+		}
 	case "file":
 		content = claudeFile(a)
 	}
@@ -189,7 +191,8 @@ func (c *claudeLog) queued(d *draft, e entry) error {
 	operation, prompt := e.text("operation"), nonEmpty(e.object["content"])
 	kind := skipped("queue-operation " + operation)
 	if p := c.taken[e.line]; p != nil {
-		if c.said[stringValue(p.text)] {
+		if text := stringValue(p.text); c.said[text] > 0 {
+			c.said[text]--
 			return kind
 		}
 		p.place.body = func() []byte { return message("user", p.text) }

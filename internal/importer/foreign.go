@@ -5,6 +5,8 @@ var foreignKinds = []struct {
 	title  string
 	detect func(s sample) bool
 }{
+	{"the projects of a Claude.ai export", marked("0.prompt_template 0.docs[]", "prompt_template docs[]")},
+	{"the users of a Claude.ai export", marked("0.full_name 0.email_address 0.uuid")},
 	{"a HAR file of a browser", marked("log.entries[] log.version")},
 	{"a Jupyter notebook", marked("cells[] nbformat")},
 	{"an export of Slack", marked("type=message ts user|bot_id", "0.type=message 0.ts 0.user|0.bot_id")},

@@ -33,6 +33,8 @@ var refused = map[string]string{
 	`{"object":"list","data":[{"object":"embedding","embedding":[0.1]}]}`:                                                                             "embeddings",
 	"{\"prompt\":\"a\",\"completion\":\"b\"}\n{\"prompt\":\"c\",\"completion\":\"d\"}":                                                                "fine-tuning",
 	`[{"chosen":"a","rejected":"b"}]`:                                                                                                                 "preferences",
+	`[{"uuid":"p","name":"n","is_private":true,"prompt_template":"","docs":[]}]`:                                                                      "the projects of a Claude.ai export",
+	`[{"uuid":"p","full_name":"A","email_address":"a@b.c"}]`:                                                                                          "the users of a Claude.ai export",
 	`{"composerId":"x","fullConversationHeadersOnly":[]}`:                                                                                             "Cursor's or VS Code's",
 }
 

@@ -30,6 +30,10 @@ func readLibreChat(f *File, id string, data []byte) error {
 			entries[i].line = i + 1
 		}
 		d := f.newDraft(e.object)
+		if prompt := nonEmpty(e.first("options.promptPrefix", "options.instructions")); prompt != nil {
+			d.line = 1
+			d.add(message("system", prompt))
+		}
 		d.records(slices.Values(f.branch(entries, "")))
 		d.finish(id)
 	}

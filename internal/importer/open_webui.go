@@ -41,6 +41,10 @@ func readOpenWebUI(f *File, id string, data []byte) error {
 			entries = slices.Collect(f.elements(parseArray(chat["messages"])))
 		}
 		d := f.newDraft(e.object)
+		if prompt := nonEmpty(chat.first("params.system", "system")); prompt != nil {
+			d.line = 1
+			d.add(message("system", prompt))
+		}
 		d.records(slices.Values(f.branch(entries, chat.text("history.currentId"))))
 		d.finish(id)
 	}
@@ -104,8 +108,8 @@ func (d *draft) addFolded(m *chatMessage, text string) error {
 		m.addTexts(quote(strings.TrimSpace(text[end:at[0]])))
 		end = at[1]
 		if text[at[2]:at[3]] == "reasoning" {
-			thought := strings.ReplaceAll("\n"+text[at[6]:at[7]], "\n> ", "\n")
-			m.think(quote(html.UnescapeString(strings.TrimSpace(thought))))
+			thought := strings.ReplaceAll("\n"+html.UnescapeString(text[at[6]:at[7]]), "\n> ", "\n")
+			m.think(quote(strings.TrimSpace(thought)))
 			continue
 		}
 		call := object{}

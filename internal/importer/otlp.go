@@ -90,6 +90,9 @@ func otlpValue(o object) []byte {
 		}
 		return []byte("{" + string(joined(members)) + "}")
 	}
+	if n := stringValue(o["intValue"]); n != "" && validText([]byte(n)) { // OTLP writes 64 bits as a string
+		return []byte(n)
+	}
 	return o.first("stringValue", "intValue", "doubleValue", "boolValue")
 }
 
@@ -117,7 +120,7 @@ func otlpInput(a object) []byte {
 // otlpOutput returns what a model answered.
 func otlpOutput(a object) []byte {
 	if found := a.attribute("gen_ai.output.messages", "gen_ai.completion", "gen_ai.content.completion"); found != nil {
-		return found
+		return firstChoice(found)
 	}
 	if found := numbered(a, "gen_ai.completion.", "llm.output_messages."); found != nil {
 		return found
@@ -128,6 +131,20 @@ func otlpOutput(a object) []byte {
 		return list([][]byte{m.body()})
 	}
 	return a.attribute("ai.response.text", "output.value")
+}
+
+// firstChoice returns what a model answered without its other choices, each of which has a reason why it ended.
+func firstChoice(messages []byte) []byte {
+	all := parseArray(unfolded(messages))
+	for _, raw := range all {
+		if !parseObject(raw).has("finish_reason") {
+			return messages
+		}
+	}
+	if len(all) < 2 {
+		return messages
+	}
+	return list(all[:1])
 }
 
 // attribute returns the first attribute that is there. Their names have dots, which are no path.

@@ -1,6 +1,9 @@
 package importer
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // A history (all_messages_json) has requests, which hold what the user and tools said, and responses. Each part names
 // its kind (https://ai.pydantic.dev/message-history/). They become OpenAI Chat's messages: a request one for each part,
@@ -86,6 +89,11 @@ func pydanticContent(d *draft, m *chatMessage, content []byte) {
 			m.addTexts(o["content"])
 		case kind == "image-url":
 			m.addImages(o["url"])
+		case kind == "cache-point": // a mark for the provider's cache
+		case kind == "binary" && isString(o["data"]) && !strings.HasPrefix(o.text("media_type"), "image/"):
+			const file = `{"type":"file","file":{"filename":%,"file_data":%}}`
+			data := concat(quote("data:"), o["media_type"], quote(";base64,"), o["data"])
+			m.blocks = append(m.blocks, fill(file, or(nonEmpty(o["identifier"]), `"file"`), data))
 		case kind == "binary" && isString(o["data"]):
 			m.addImages(concat(quote("data:"), o["media_type"], quote(";base64,"), o["data"]))
 		default:
@@ -106,10 +114,8 @@ func pydanticResponse(d *draft, e entry) error {
 			m.think(part["content"])
 		case "tool-call":
 			m.addCall(part["tool_call_id"], part["tool_name"], part["args"])
-		case "builtin-tool-call", "builtin-tool-return", "file":
-			d.leavePart(kind)
 		default:
-			return fmt.Errorf("a response's part of kind %q", kind)
+			d.leavePart(kind)
 		}
 	}
 	return d.addChat(m)

@@ -131,6 +131,9 @@ func signal(o object) session.Format {
 		return session.OpenAIChat
 	}
 	for block := range objects(o["content"]) {
+		if block.fits("type=thinking thinking[]") { // Mistral's
+			return session.OpenAIChat
+		}
 		if found := blockFormats[block.text("type")]; found != "" {
 			return found
 		}
@@ -145,6 +148,7 @@ var responsesItems = set(
 	"code_interpreter_call", "image_generation_call", "local_shell_call", "local_shell_call_output", "shell_call",
 	"shell_call_output", "apply_patch_call", "apply_patch_call_output", "mcp_list_tools", "mcp_call",
 	"mcp_approval_request", "mcp_approval_response", "tool_search_call", "tool_search_output", "additional_tools",
+	"compaction_summary", "configuration_update", "program", "program_output",
 )
 
 // blockFormats are the types of content blocks that only one format has.

@@ -118,6 +118,13 @@ func (s *side) parts(o object) error {
 		case "tool_call_response":
 			text := inString(part.first("response", "result", "content"))
 			results = append(results, &chatMessage{role: "tool", answers: singleID(part["id"]), content: text})
+		case "blob", "uri":
+			if part.text("modality") != "image" {
+				s.draft.leavePart(kind)
+				break
+			}
+			inside := concat(quote("data:"), part["mime_type"], quote(";base64,"), part["content"])
+			m.addImages(or(part["uri"], string(inside)))
 		default:
 			s.draft.leavePart(kind)
 		}

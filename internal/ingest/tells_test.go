@@ -24,7 +24,7 @@ var samples = map[session.Format][]string{
 	},
 	session.OpenAIResponses: {
 		`{"type":"function_call","call_id":"a","name":"f","arguments":"{}"}`, `{"type":"function_call_output","call_id":"a","output":"r"}`,
-		`{"type":"reasoning","id":"rs_1","summary":[]}`, `{"type":"message","role":"user","content":[{"type":"input_text","text":"u"}]}`,
+		`{"type":"reasoning","id":"rs_1","summary":[]}`, `{"type":"configuration_update","reasoning":{"effort":"low"}}`, `{"type":"compaction_summary","encrypted_content":"gAAA"}`, `{"type":"message","role":"user","content":[{"type":"input_text","text":"u"}]}`,
 	},
 	session.Gemini: {
 		`{"role":"user","parts":[{"text":"u"}]}`, `{"role":"model","parts":[{"functionCall":{"name":"f","args":{}}}]}`,
@@ -35,6 +35,9 @@ var samples = map[session.Format][]string{
 		`{"id":"m","role":"assistant","parts":[{"type":"step-start"},{"type":"tool-f","toolCallId":"a","state":"input-available","input":{}}]}`,
 		`{"role":"assistant","content":[{"type":"tool-call","toolCallId":"a","toolName":"f","input":{}}]}`,
 		`{"role":"tool","content":[{"type":"tool-result","toolCallId":"a","toolName":"f","output":{"type":"text","value":"r"}}]}`,
+		`{"role":"user","content":[{"type":"text","text":"x"},{"type":"image","image":"iVBORw0KGgo="}]}`, `{"role":"user","content":[{"type":"file","data":"iVBORw0KGgo=","mediaType":"image/png"}]}`,
+		`{"role":"assistant","content":[{"type":"reasoning","text":"hm"},{"type":"text","text":"x"}]}`, `{"role":"tool","content":[{"type":"tool-approval-response","approvalId":"a","approved":true}]}`,
+		`{"id":"m","role":"assistant","content":"x","toolInvocations":[{"state":"result","toolCallId":"a","toolName":"f","args":{},"result":1}]}`,
 	},
 }
 

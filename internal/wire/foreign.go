@@ -141,7 +141,8 @@ func pointerAt(body []byte, at int) (pointer string) {
 }
 
 // carriers are members that carry what a message says, or what a part is, in some formats, and nothing in others.
-var carriers = []string{"tool_calls", "tool_call_id", "function_call", "parts", "content", "toolInvocations", "type"}
+var carriers = []string{"tool_calls", "tool_call_id", "function_call", "parts", "content", "toolInvocations", "type",
+	"image", "mediaType"}
 
 // MayBeOther reports whether a message, be it one that Inspect refuses, has what its format has no word for and another
 // format may: a role, the type of a block, what carries the content.
