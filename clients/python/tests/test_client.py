@@ -187,7 +187,8 @@ class ClientTest(unittest.TestCase):
             session.append([user("first")])
             CHANGES[name](client.session(session.id, **settings))
             keys, length = flaky.keys[session.id], flaky.lengths[session.id]
-            self.assertTrue(len(keys) > (cut < length) and len(set(keys)) == 1, f"{name}, cut at {cut}: {len(keys)} tries")
+            again = cut < length and name != "delete"  # whose answer is its status
+            self.assertTrue(len(keys) > again and len(set(keys)) == 1, f"{name}, cut at {cut}: {len(keys)} tries")
             return length, state_of(session)
 
         with concurrent.futures.ThreadPoolExecutor(8) as pool:

@@ -21,20 +21,27 @@ def _decoder(kind: Any) -> Optional[Callable[[Any], Any]]:
     if get_origin(kind) is list:
         one = _decoder(get_args(kind)[0])
         return one and (lambda value: [one(each) for each in value])
-    return functools.partial(_made, kind) if is_dataclass(kind) else None
+    return _maker(kind) if is_dataclass(kind) else None
 
 
-def _made(kind: Any, value: Dict[str, Any]) -> Any:
-    """Makes a dataclass of its members: not by its initializer, which takes longer for a thousand messages than the server."""
-    for name, key, of in _changed(kind):
-        member = value.get(key)
-        value[name] = member if of is None or member is None else of(member)
-    one = object.__new__(kind)
-    one.__dict__ = value
-    return one
+def _maker(kind: Any) -> Callable[[Dict[str, Any]], Any]:
+    """Returns what makes a dataclass of its members: not by its initializer, which is slow for pages of 1,000 messages."""
+    changed: Any = None
+
+    def made(value: Dict[str, Any]) -> Any:
+        nonlocal changed
+        if changed is None:
+            changed = _changed(kind)
+        for name, key, of in changed:
+            member = value.get(key)
+            value[name] = member if of is None or member is None else of(member)
+        one = object.__new__(kind)
+        one.__dict__ = value
+        return one
+
+    return made
 
 
-@functools.lru_cache(maxsize=None)
 def _changed(kind: Any) -> List[Tuple[str, str, Optional[Callable[[Any], Any]]]]:
     """Returns the members of a dataclass that are not as JSON has them, and has the others be None where they are missing."""
     hints, changed = get_type_hints(kind), []
