@@ -1,4 +1,4 @@
-"""Makes the wheel without another package: python3 wheel.py DIR. The same files give the same bytes."""
+"""Makes the wheel without another package, for pip or by python3 wheel.py DIR. The same files give the same bytes."""
 import base64
 import hashlib
 import os
@@ -30,8 +30,18 @@ for path, text in files.items():
     lines.append("%s,sha256=%s,%d\n" % (path, digest, len(text)))
 files[record] = ("".join(lines) + record + ",,\n").encode()
 at = time.gmtime(int(os.environ.get("SOURCE_DATE_EPOCH", "315532800")))[:6]
-with zipfile.ZipFile(os.path.join(sys.argv[1], name + "-py3-none-any.whl"), "w") as wheel:
-    for path, text in files.items():
-        entry = zipfile.ZipInfo(path, at)
-        entry.external_attr = 0o644 << 16
-        wheel.writestr(entry, text)
+
+
+def build_wheel(directory, *_):
+    """Writes the wheel and returns its name; pip calls this."""
+    file = name + "-py3-none-any.whl"
+    with zipfile.ZipFile(os.path.join(directory, file), "w") as wheel:
+        for path, text in files.items():
+            entry = zipfile.ZipInfo(path, at)
+            entry.external_attr = 0o644 << 16
+            wheel.writestr(entry, text)
+    return file
+
+
+if __name__ == "__main__":
+    build_wheel(sys.argv[1])

@@ -3,11 +3,15 @@
 import asyncio
 import concurrent.futures
 import doctest
+import functools
 import http.client
 import http.server
 import json
 import os
 import re
+import subprocess
+import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -298,6 +302,15 @@ class ClientTest(unittest.TestCase):
                 self.assertEqual(80, len(await session.get_items(1000)))
 
         asyncio.run(main())
+
+    def test_pip_needs_no_other_package_to_build_this_one(self):
+        self.assertIn('requires = []\nbuild-backend = "wheel"\n', (ROOT / "pyproject.toml").read_text("utf-8"))
+        with tempfile.TemporaryDirectory() as folder:
+            run = functools.partial(subprocess.check_output, text=True)
+            name = run([sys.executable, "-B", "-c", "import sys, wheel; print(wheel.build_wheel(sys.argv[1]))", folder], cwd=ROOT)
+            path = {**os.environ, "PYTHONPATH": os.path.join(folder, name.strip())}
+            found = run([sys.executable, "-c", "import varve; print(varve.__file__)"], cwd=folder, env=path)
+            self.assertIn(name.strip(), found)
 
     def test_the_readme_is_true(self):
         failed, tried = doctest.testfile(str(ROOT / "README.md"), module_relative=False, optionflags=doctest.ELLIPSIS)
