@@ -37,7 +37,7 @@ type answer struct {
 // request is what is asked.
 type request struct {
 	method, path, key string
-	body              any // nil for none
+	body              any // nil for none; bytes are sent as they are
 	header            map[string]string
 }
 
@@ -46,9 +46,12 @@ func (c *client) do(ctx context.Context, r request) (answer, error) {
 	c.found.requests.Add(1)
 	var body io.Reader
 	if r.body != nil {
-		text, err := json.Marshal(r.body)
-		if err != nil {
-			return answer{}, err
+		text, isRaw := r.body.([]byte)
+		if !isRaw {
+			var err error
+			if text, err = json.Marshal(r.body); err != nil {
+				return answer{}, err
+			}
 		}
 		body = bytes.NewReader(text)
 	}

@@ -50,6 +50,11 @@ func (d *database) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	return d.lead(ctx)
+}
+
+// lead leads the proxies, and the superuser, to the PostgreSQL that runs now.
+func (d *database) lead(ctx context.Context) error {
 	for _, p := range d.aims {
 		p.aim("unix", filepath.Join(d.server.SocketDir, ".s.PGSQL."+embedded.Port))
 	}

@@ -41,6 +41,8 @@ type conversation struct {
 	seen     shown               // the newest view that was read to its end
 	tags     map[string][32]byte // the sum of what was served under an ETag
 	refs     map[string]bool     // that were in any view
+
+	extras // of a user's session
 }
 
 // shown is what a view says of its age.
@@ -84,6 +86,8 @@ type findings struct {
 	faults   int
 	messages int64
 	table    []recovery
+	steps    map[string]int // of users
+	events   int            // of their sessions, all delivered
 
 	something context.Context // ends with the first anomaly
 	one       context.CancelFunc
@@ -93,7 +97,7 @@ type findings struct {
 }
 
 func newFindings() *findings {
-	f := &findings{kinds: map[string]int{}}
+	f := &findings{kinds: map[string]int{}, steps: map[string]int{}}
 	f.something, f.one = context.WithCancel(context.Background())
 	return f
 }
@@ -108,6 +112,13 @@ func (f *findings) acked() {
 		f.gap = max(f.gap, now.Sub(f.lastAck))
 	}
 	f.lastAck = now
+}
+
+// stepped counts a step of a user.
+func (f *findings) stepped(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.steps[name]++
 }
 
 // resetGap begins to measure the longest gap anew, and returns what it was.
@@ -147,6 +158,14 @@ func (f *findings) print(out io.Writer) {
 		"%d messages, %d views checked (%d not modified), %d refs read back\n", f.faults, f.requests.Load(),
 		f.appends.Load(), f.unknowns.Load(), f.replays.Load(), f.failures.Load(), f.messages, f.views.Load(),
 		f.unchanged.Load(), f.refs.Load())
+	if f.events > 0 {
+		fmt.Fprintf(out, "%d events of users' sessions, all delivered\n", f.events)
+	}
+	for _, s := range steps {
+		if n := f.steps[s.name]; n > 0 {
+			fmt.Fprintf(out, "%6d times: %s\n", n, s.name)
+		}
+	}
 	if len(f.anomalies) == 0 {
 		fmt.Fprintln(out, "0 lost, 0 doubled, 0 reordered, 0 invalid")
 		return

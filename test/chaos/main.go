@@ -10,6 +10,7 @@
 //	go run ./test/chaos -alone                    # each fault alone, with the time until all is well again
 //	go run ./test/chaos -only 'kill -9 worker'    # those whose name contains this
 //	go run ./test/chaos -mutant no-lock           # on a Varve with a defect, which must be found
+//	go run ./test/chaos -users 4 -for 10m         # everything at once, with users who fork, archive, upload, erase
 //	go run ./test/chaos -small-disk               # with a disk that is full now and then; needs the right to mount
 //	go run ./test/chaos -clocks                   # with a database whose clock jumps; needs libfaketime
 //
@@ -19,13 +20,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -34,17 +35,20 @@ import (
 
 // options are what a run does.
 type options struct {
-	seed     uint64
-	lasts    time.Duration // of the faults at random; 0 for none
-	alone    bool          // each fault alone, besides
-	only     string        // faults whose name contains one of these
-	mutant   string        // the defect to build in, "" for none
-	disk     bool          // PostgreSQL's data is on a small disk, which can be full
-	clock    string        // the file that sets PostgreSQL's clock, "" for the machine's
-	writers  int
-	dir      string // for data and logs
-	patience time.Duration
-	out      io.Writer
+	seed    uint64
+	lasts   time.Duration // of the faults at random; 0 for none
+	alone   bool          // each fault alone, besides
+	only    string        // faults whose name contains one of these
+	mutant  string        // the defect to build in, "" for none
+	disk    bool          // PostgreSQL's data is on a small disk, which can be full
+	clock   string        // the file that sets PostgreSQL's clock, "" for the machine's
+	writers int
+	users   int // who do everything that the API can, with two faults more; see everything
+
+	restoreOn string // the directory of PostgreSQL's programs that a backup is restored on, "" for those of the run
+	dir       string // for data and logs
+	patience  time.Duration
+	out       io.Writer
 }
 
 func main() {
@@ -57,6 +61,8 @@ func main() {
 	flag.BoolVar(&o.disk, "small-disk", false, "keep the database on a small disk; bring only its faults, each alone")
 	clocks := flag.Bool("clocks", false, "let PostgreSQL's clock jump, which needs libfaketime; bring only that")
 	flag.IntVar(&o.writers, "writers", 8, "that append at the same time")
+	flag.IntVar(&o.users, "users", 0, "that do everything with sessions of their own")
+	flag.StringVar(&o.restoreOn, "restore-on", "", "PostgreSQL's programs that the backup of -users is restored on")
 	flag.StringVar(&o.dir, "dir", "", "for data and logs; a temporary one that is removed by default")
 	flag.DurationVar(&o.patience, "patience", 10*time.Second, "within which compaction must be back after a fault")
 	flag.Parse()
@@ -101,6 +107,11 @@ func run(ctx context.Context, o options) (*findings, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.users > 0 {
+		if err := harness.BuildOf(ctx, o.dir, defect, "./cmd/varve"); err != nil {
+			return nil, err
+		}
+	}
 	r, err := startRig(ctx, o, built)
 	if err != nil {
 		return nil, err
@@ -111,7 +122,10 @@ func run(ctx context.Context, o options) (*findings, error) {
 
 // examine lets writers and readers work while faults come, and then checks everything that is stored.
 func (r *rig) examine(ctx context.Context) (*findings, error) {
-	load := r.startLoad(ctx)
+	load, err := r.startLoad(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var failed error
 	if r.options.lasts > 0 {
 		failed = r.storm(ctx)
@@ -133,6 +147,15 @@ func (r *rig) examine(ctx context.Context) (*findings, error) {
 		r.found.add("late", "after the last fault: %v", err)
 	}
 	r.progress.Tell("checking")
-	return r.found, errors.Join(r.checkUsage(ctx), r.checkLogs(ctx), r.checkInvariants(ctx), r.checkResults(ctx),
-		r.awaitIdle(ctx))
+	checks := []func(context.Context) error{r.checkUsage, r.checkLogs, r.checkInvariants, r.checkResults, r.awaitIdle}
+	if r.everything != nil {
+		checks = slices.Insert(checks, 1, r.checkUsers)
+		checks = append(checks, r.verifyAll)
+	}
+	for _, check := range checks {
+		if err := check(ctx); err != nil {
+			return r.found, err
+		}
+	}
+	return r.found, nil
 }

@@ -37,6 +37,8 @@ type rig struct {
 	database *database
 	client   *client
 
+	everything *everything // nil without users
+
 	apis, workers   []*harness.Process
 	apiDB, workerDB []*proxy // between a process and PostgreSQL
 	front           []*proxy // between clients and an API
@@ -49,6 +51,9 @@ type rig struct {
 // startRig starts PostgreSQL and all processes, and creates the sessions.
 func startRig(ctx context.Context, o options, built harness.Programs) (_ *rig, err error) {
 	r := &rig{options: o, progress: harness.NewProgress(o.out), found: newFindings()}
+	if o.users > 0 {
+		r.everything = startEverything(o)
+	}
 	defer func() {
 		if err != nil {
 			r.stop()
@@ -95,7 +100,7 @@ func (r *rig) setUp(ctx context.Context) (keys []string, err error) {
 		return nil, err
 	}
 	store := postgres.New(pool, jobs, nil)
-	for i := range tenants {
+	for i := range tenants + min(1, r.options.users) {
 		name := fmt.Sprintf("tenant-%d", i)
 		tenant, err := store.CreateTenant(ctx, name, policy.StoredDefault())
 		if err != nil {
@@ -108,12 +113,16 @@ func (r *rig) setUp(ctx context.Context) (keys []string, err error) {
 		}
 		keys = append(keys, key)
 	}
+	if r.everything != nil {
+		r.everything.key = keys[tenants]
+		return keys[:tenants], r.everything.passwords.require(ctx, r.database)
+	}
 	return keys, nil
 }
 
 func (r *rig) startProcesses(built harness.Programs) error {
 	for i := range copies {
-		env := append(databaseThrough(r.apiDB[i], apiLogin), "VARVE_ADDR=127.0.0.1:0", "VARVE_LOG_FORMAT=text")
+		env := append(r.databaseThrough(r.apiDB[i], apiLogin), "VARVE_ADDR=127.0.0.1:0", "VARVE_LOG_FORMAT=text")
 		front := r.front[i]
 		p, err := harness.StartProcess(r.options.dir, fmt.Sprintf("api-%d", i), built.API, env,
 			func(addr string) { front.aim("tcp", addr) })
@@ -123,7 +132,7 @@ func (r *rig) startProcesses(built harness.Programs) error {
 		r.apis = append(r.apis, p)
 	}
 	for i := range copies {
-		env := append(databaseThrough(r.workerDB[i], workerLogin), "VARVE_SWEEP_INTERVAL=2s")
+		env := append(r.databaseThrough(r.workerDB[i], workerLogin), "VARVE_SWEEP_INTERVAL=2s")
 		p, err := harness.StartProcess(r.options.dir, fmt.Sprintf("worker-%d", i), built.Worker, env, nil)
 		if err != nil {
 			return err
@@ -134,10 +143,14 @@ func (r *rig) startProcesses(built harness.Programs) error {
 }
 
 // databaseThrough returns the environment of a process that reaches PostgreSQL through a proxy.
-func databaseThrough(p *proxy, login string) []string {
+func (r *rig) databaseThrough(p *proxy, login string) []string {
 	dsn := url.URL{Scheme: "postgres", User: url.User(login), Host: p.addr(), Path: "/" + embedded.Database,
 		RawQuery: "sslmode=disable&connect_timeout=5"}
-	return []string{"DATABASE_URL=" + dsn.String()}
+	env := []string{"DATABASE_URL=" + dsn.String()}
+	if r.everything != nil {
+		env = append(env, r.everything.environment(r.options.dir)...)
+	}
+	return env
 }
 
 func (r *rig) createSessions(ctx context.Context, keys []string) error {
@@ -168,6 +181,9 @@ func (r *rig) stop() {
 	}
 	for _, p := range append(slices.Concat(r.apiDB, r.workerDB), r.front...) {
 		p.close()
+	}
+	if r.everything != nil {
+		r.everything.receiver.Close()
 	}
 	if r.database != nil {
 		_ = r.database.stop() // nothing of it is needed

@@ -19,7 +19,7 @@ type load struct {
 // writingStops is how long writers go on to ask about appends whose outcome they do not know.
 const writingStops = 30 * time.Second
 
-func (r *rig) startLoad(ctx context.Context) *load {
+func (r *rig) startLoad(ctx context.Context) (*load, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	l := &load{cancel: cancel}
 	for i := range r.options.writers {
@@ -29,7 +29,10 @@ func (r *rig) startLoad(ctx context.Context) *load {
 		l.all.Go(func() { r.read(ctx, i) })
 	}
 	l.all.Go(func() { r.meddle(ctx) })
-	return l
+	if r.everything == nil {
+		return l, nil
+	}
+	return l, r.startUsers(ctx, &l.all)
 }
 
 func (l *load) stop() {
