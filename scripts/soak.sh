@@ -46,6 +46,13 @@ fair() {
 	return $status
 }
 
+# everything has users who fork, archive, upload, recompact and erase while faults come.
+everything() {
+	local programs
+	programs=$(scripts/postgres.sh 18) || return 1
+	go run ./test/chaos -seed "${SEED:-7}" -users 6 -for 10m -restore-on "$programs"
+}
+
 # program runs one of the programs in test, where it is there.
 program() {
 	if [ -d "$1" ]; then go run "./$1" "${@:2}"; else echo "skipped: there is no $1"; fi
@@ -73,6 +80,7 @@ release() {
 }
 
 part "faults: ten minutes at random, two at a time" go run ./test/chaos -seed "${SEED:-7}" -for 10m
+part "faults: ten minutes of everything at once, and a backup restored on PostgreSQL 18" everything
 part "faults: each alone, with the time until compaction is back" go run ./test/chaos -seed "${SEED:-7}" -alone
 part "faults: a disk that is full" go run ./test/chaos -seed "${SEED:-7}" -small-disk
 part "faults: a clock that jumps" go run ./test/chaos -seed "${SEED:-7}" -clocks

@@ -92,22 +92,24 @@ const settles = 30 * time.Second
 // left open.
 func (r *rig) awaitIdle(ctx context.Context) error {
 	for until := time.Now().Add(settles); ; sleep(ctx, 100*time.Millisecond) {
-		var live, orphans int
+		var live int
+		var orphans *string
 		err := r.database.pool().QueryRow(ctx, `
 			SELECT (SELECT count(*)
 			          FROM river_job
 			         WHERE kind = 'compact' AND state IN ('available', 'running', 'retryable')),
-			       (SELECT count(*)
+			       (SELECT string_agg(concat_ws(' ', s.id, r.cause, r.state, r.triggered_at), ', ')
 			          FROM runs r
+			          LEFT JOIN sessions s ON s.tenant_id = r.tenant_id AND s.key = r.session_key
 			          LEFT JOIN river_job j ON j.id = r.job_id AND j.finalized_at IS NULL
 			         WHERE r.state IN ('queued', 'running') AND j.id IS NULL)`).Scan(&live, &orphans)
 		switch {
 		case err != nil:
 			return err
-		case live == 0 && orphans > 0:
-			r.found.add("run", "%d runs are open although their jobs are not live", orphans)
+		case live == 0 && orphans == nil:
 			return nil
-		case live == 0:
+		case time.Now().After(until) && orphans != nil:
+			r.found.add("run", "open %v after the last append although their jobs are not live: %s", settles, *orphans)
 			return nil
 		case time.Now().After(until):
 			r.found.add("late", "%d compactions are live %v after the last append", live, settles)

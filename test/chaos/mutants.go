@@ -43,4 +43,11 @@ var mutants = []harness.Mutant{
 		harness.Replace("internal/postgres/due.go",
 			"s.countStored(ctx, tenant, uncounted)", "s.countStored(ctx, tenant, uncounted[:0])"),
 	}},
+	{Name: "fork-without-its-last-message", Only: "kill -9 api", Edits: []harness.Edit{
+		harness.Replace("internal/postgres/sql/fork_session.sql",
+			"m.session_key = @session AND m.seq <= @seq\n", "m.session_key = @session AND m.seq < @seq\n"),
+	}},
+	{Name: "failed-deliveries-count", Only: "kill -9 api", Edits: []harness.Edit{
+		harness.Replace("internal/webhook/send.go", "status < 300:", "status < 600:"),
+	}},
 }

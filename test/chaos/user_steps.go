@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -70,7 +71,13 @@ func (u *user) fork(ctx context.Context, c *conversation) error {
 // upload stores the output of a tool before the message that names it exists.
 func (u *user) upload(ctx context.Context, c *conversation) error {
 	content := []byte(words(u.random, 100+u.random.IntN(20_000)))
-	got, err := u.sure(ctx, "POST", "/v1/sessions/"+c.id+"/results?tool=Bash", content, http.StatusCreated, http.StatusOK)
+	path := "/v1/sessions/" + c.id + "/results"
+	got, err := u.sure(ctx, "POST", path+"?tool=Bash", content, http.StatusCreated, http.StatusOK, http.StatusConflict)
+	for err == nil && got.status == http.StatusConflict { // its beginning has arrived, or still arrives: the rest is sent
+		stored, _ := strconv.Atoi(got.header.Get("Upload-Offset"))
+		at := fmt.Sprintf("%s?offset=%d", got.header.Get("Location"), stored)
+		got, err = u.sure(ctx, "POST", at, content[min(stored, len(content)):], http.StatusCreated, http.StatusOK, http.StatusConflict)
+	}
 	if err != nil {
 		return err
 	}
