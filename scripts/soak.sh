@@ -50,7 +50,7 @@ fair() {
 everything() {
 	local programs
 	programs=$(scripts/postgres.sh 18) || return 1
-	go run ./test/chaos -seed "${SEED:-7}" -users 6 -for 10m -restore-on "$programs"
+	go run ./test/chaos -seed "${SEED:-7}" -users 6 -for 10m -patience 30s -restore-on "$programs"
 }
 
 # program runs one of the programs in test, where it is there.

@@ -126,6 +126,27 @@ func TestASessionsOwnFailuresLeadToAQuarantine(t *testing.T) {
 }
 
 // TestARunThatWasAskedForIsFoundAgain loses the jobs of two runs, of which one session gets another job meanwhile.
+// TestNoRunStaysOpenWithoutItsJob has runs of every cause whose jobs are gone, of sessions that are not due.
+func TestNoRunStaysOpenWithoutItsJob(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	causes := []string{"threshold", "hard", "idle", "manual", "sweep", "follow_up", "restore", "damage", "summary"}
+	for _, cause := range causes {
+		at := newSession(t, store, tenant, cause)
+		mustAppend(t, store, batch(at, message("x", 10)))
+		if err := execInTenant(t, store, tenant, `
+			INSERT INTO runs (tenant_id, id, session_key, cause, state, job_id)
+			SELECT tenant_id, gen_random_uuid(), key, $1, 'queued', 0
+			  FROM sessions
+			 WHERE id = $1`, cause); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := store.RequeueRuns(t.Context(), tenant); err != nil || n != len(causes) || liveJobs(t, store) != n {
+		t.Errorf("%d of %d runs were found, %d have a job, %v", n, len(causes), liveJobs(t, store), err)
+	}
+}
+
 func TestARunThatWasAskedForIsFoundAgain(t *testing.T) {
 	t.Parallel()
 	store, tenant := newStore(t)

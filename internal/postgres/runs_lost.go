@@ -16,10 +16,11 @@ import (
 // runsAtOnce bounds how many runs RequeueRuns looks after.
 const runsAtOnce = 1000
 
-// withoutJob is the condition that a run r has not ended and that its job is gone, of causes for which no session has a
-// row among those that are due. The job of a run is inserted, and ends, in the transaction that writes the run's row.
+// withoutJob is the condition that a run r has not ended and that its job is gone. The job of a run is inserted, and
+// ends, in the transaction that writes the run's row; runs of recompactions have jobs of their own. The sweep asks anew
+// for sessions that are due, and for no other: one that is due no more may have a run that it was due for.
 var withoutJob = `r.state IN ('queued', 'running')
-	   AND r.cause IN ('manual', 'restore', 'damage', 'summary')
+	   AND r.cause <> 'recompaction'
 	   AND NOT ` + queue.IsLive(`r.job_id`)
 
 var runsLostSQL = `
