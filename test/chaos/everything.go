@@ -69,7 +69,7 @@ func (r *rig) checkUsers(ctx context.Context) error {
 			}
 		}
 		for _, c := range u.erased {
-			if _, err := u.sure(ctx, "GET", "/v1/sessions/"+c.id, nil, http.StatusNotFound); err != nil {
+			if err := u.isGone(ctx, c); err != nil {
 				r.found.add("erased", "%v", err)
 			}
 		}

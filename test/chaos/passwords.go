@@ -7,8 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // passwords are those of the processes' logins, in a file that PGPASSFILE names.
@@ -37,7 +35,7 @@ func (p passwords) rotate(ctx context.Context, d *database, password string) err
 	var statements []string
 	for _, login := range []string{apiLogin, workerLogin} {
 		fmt.Fprintf(&lines, "*:*:*:%s:%s-%s\n", login, login, password)
-		statements = append(statements, fmt.Sprintf(`ALTER ROLE %s PASSWORD '%s-%s'`, pgx.Identifier{login}.Sanitize(), login, password))
+		statements = append(statements, fmt.Sprintf(`ALTER ROLE %s PASSWORD '%s-%s'`, login, login, password))
 	}
 	if err := os.WriteFile(p.file+".new", []byte(lines.String()), 0o600); err != nil {
 		return err

@@ -21,7 +21,8 @@ func (r *rig) chosen() ([]fault, error) {
 	case r.options.clock != "":
 		all = ofClocks()
 	case r.options.users > 0:
-		all = append(all, fault{name: "failover to a standby", begin: failover}, fault{name: "password rotated", begin: rotatePasswords})
+		all = append(all, fault{name: "failover to a standby", begin: failover},
+			fault{name: "password rotated", begin: rotatePasswords})
 	}
 	all = slices.DeleteFunc(all, func(f fault) bool {
 		return !slices.ContainsFunc(wanted, func(text string) bool { return strings.Contains(f.name, text) })

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// user has sessions of its own, which nobody else changes. It does everything with them that the API can, one step after
-// the other, each until it is answered.
+// user has sessions of its own, which nobody else changes. It does everything with them that the API can, one step
+// after the other, each until it is answered.
 type user struct {
 	*rig
 	n        int
@@ -83,7 +83,7 @@ func (u *user) begin(ctx context.Context) error {
 	for len(u.sessions) < 3 {
 		c := u.conversation([]string{chat, anthropic}[u.random.IntN(2)])
 		body := object{"format": c.format, "window_tokens": window, "metadata": object{"person": u.person()}}
-		if _, err := u.sure(ctx, "PUT", "/v1/sessions/"+c.id, body, http.StatusCreated); err != nil {
+		if _, err := u.sure(ctx, "PUT", "/v1/sessions/"+c.id, body); err != nil {
 			return err
 		}
 		u.sessions = append(u.sessions, c)
@@ -100,23 +100,26 @@ func (u *user) conversation(format string) *conversation {
 	}
 }
 
-// person is in the metadata of the user's sessions.
+// person returns whom the metadata of the user's sessions name.
 func (u *user) person() string { return fmt.Sprintf("p%d-%d", u.n, u.persons) }
 
 // errRefused is the error of an answer that no fault explains.
 var errRefused = errors.New("refused")
 
-// sure sends a request until it has one of the answers that are wanted.
-func (u *user) sure(ctx context.Context, method, path string, body any, wanted ...int) (answer, error) {
+// later are the statuses below 500 at which a request is sent again.
+var later = []int{http.StatusTooManyRequests, http.StatusRequestTimeout}
+
+// sure sends a request until it succeeds, or has one of the answers that are as good.
+func (u *user) sure(ctx context.Context, method, path string, body any, good ...int) (answer, error) {
 	u.asked++
 	key := fmt.Sprintf("u%d-%d", u.n, u.asked)
 	r := request{method: method, path: path, key: u.key, body: body, header: map[string]string{"Idempotency-Key": key}}
 	for until := time.Now().Add(settled); ; time.Sleep(time.Duration(50+u.random.IntN(300)) * time.Millisecond) {
 		got, err := u.client.do(ctx, r)
 		switch {
-		case err == nil && slices.Contains(wanted, got.status):
+		case err == nil && (got.status < 300 || slices.Contains(good, got.status)):
 			return got, nil
-		case err == nil && got.status < 500 && got.status != http.StatusTooManyRequests && got.status != http.StatusRequestTimeout:
+		case err == nil && got.status < 500 && !slices.Contains(later, got.status):
 			return got, fmt.Errorf("%s %s: %w: %d %s", method, path, errRefused, got.status, short(got.body))
 		case time.Now().After(until):
 			return got, fmt.Errorf("%s %s is not answered: %d %s %w", method, path, got.status, short(got.body), err)
@@ -125,9 +128,9 @@ func (u *user) sure(ctx context.Context, method, path string, body any, wanted .
 }
 
 // until reads something until it is as wanted.
-func (u *user) until(ctx context.Context, path string, isSo func(got map[string]any) bool, wanted ...int) error {
+func (u *user) until(ctx context.Context, path string, isSo func(got map[string]any) bool, good ...int) error {
 	for until := time.Now().Add(settled); ; time.Sleep(200 * time.Millisecond) {
-		got, err := u.sure(ctx, "GET", path, nil, append(wanted, http.StatusOK)...)
+		got, err := u.sure(ctx, "GET", path, nil, good...)
 		if err != nil {
 			return err
 		}

@@ -25,10 +25,10 @@ func (u *user) appendTurns(ctx context.Context, c *conversation) error {
 
 func (u *user) compact(ctx context.Context, c *conversation) error {
 	path := "/v1/sessions/" + c.id
-	if _, err := u.sure(ctx, "POST", path+"/compact", nil, http.StatusOK, http.StatusAccepted); err != nil {
+	if _, err := u.sure(ctx, "POST", path+"/compact", nil); err != nil {
 		return err
 	}
-	got, err := u.sure(ctx, "GET", path+"/context", nil, http.StatusOK)
+	got, err := u.sure(ctx, "GET", path+"/context", nil)
 	if err == nil {
 		lastAck, seen := c.known()
 		u.checkView(c, got, "", lastAck, seen)
@@ -54,7 +54,7 @@ func (u *user) fork(ctx context.Context, c *conversation) error {
 	made := u.conversation(c.format)
 	seq := end.first + int64(len(end.messages)) - 1
 	body := object{"id": made.id, "seq": seq}
-	if _, err := u.sure(ctx, "POST", "/v1/sessions/"+c.id+"/fork", body, http.StatusCreated, http.StatusOK); err != nil {
+	if _, err := u.sure(ctx, "POST", "/v1/sessions/"+c.id+"/fork", body); err != nil {
 		return err
 	}
 	for _, a := range c.attempts {
@@ -72,11 +72,11 @@ func (u *user) fork(ctx context.Context, c *conversation) error {
 func (u *user) upload(ctx context.Context, c *conversation) error {
 	content := []byte(words(u.random, 100+u.random.IntN(20_000)))
 	path := "/v1/sessions/" + c.id + "/results"
-	got, err := u.sure(ctx, "POST", path+"?tool=Bash", content, http.StatusCreated, http.StatusOK, http.StatusConflict)
-	for err == nil && got.status == http.StatusConflict { // its beginning has arrived, or still arrives: the rest is sent
+	got, err := u.sure(ctx, "POST", path+"?tool=Bash", content, http.StatusConflict)
+	for err == nil && got.status == http.StatusConflict { // its beginning is there: the rest is sent
 		stored, _ := strconv.Atoi(got.header.Get("Upload-Offset"))
 		at := fmt.Sprintf("%s?offset=%d", got.header.Get("Location"), stored)
-		got, err = u.sure(ctx, "POST", at, content[min(stored, len(content)):], http.StatusCreated, http.StatusOK, http.StatusConflict)
+		got, err = u.sure(ctx, "POST", at, content[min(stored, len(content)):], http.StatusConflict)
 	}
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (u *user) upload(ctx context.Context, c *conversation) error {
 }
 
 func (u *user) sameUpload(ctx context.Context, c *conversation, ref string) error {
-	got, err := u.sure(ctx, "GET", "/v1/sessions/"+c.id+"/results/"+ref+"?raw=true", nil, http.StatusOK)
+	got, err := u.sure(ctx, "GET", "/v1/sessions/"+c.id+"/results/"+ref+"?raw=true", nil)
 	if err == nil && !bytes.Equal(got.body, c.uploads[ref]) {
 		err = fmt.Errorf("the upload %s of %s has %d other bytes", ref, c.id, len(got.body))
 	}
@@ -99,13 +99,14 @@ func (u *user) sameUpload(ctx context.Context, c *conversation, ref string) erro
 
 // pin keeps the question of an append in every view.
 func (u *user) pin(ctx context.Context, c *conversation) error {
-	i := slices.IndexFunc(c.attempts, func(a *attempt) bool { return a.outcome == acked && !slices.Contains(c.pinned, a) })
+	isNew := func(a *attempt) bool { return a.outcome == acked && !slices.Contains(c.pinned, a) }
+	i := slices.IndexFunc(c.attempts, isNew)
 	if i < 0 || len(c.pinned) > 3 {
 		return nil
 	}
 	a := c.attempts[i]
 	path := fmt.Sprintf("/v1/sessions/%s/pins/m%d", c.id, a.first)
-	if _, err := u.sure(ctx, "PUT", path, object{}, http.StatusOK, http.StatusCreated); err != nil {
+	if _, err := u.sure(ctx, "PUT", path, object{}); err != nil {
 		return err
 	}
 	c.pinned = append(c.pinned, a)
@@ -113,7 +114,7 @@ func (u *user) pin(ctx context.Context, c *conversation) error {
 }
 
 func (u *user) pinsAreShown(ctx context.Context, c *conversation) error {
-	got, err := u.sure(ctx, "GET", "/v1/sessions/"+c.id+"/context", nil, http.StatusOK)
+	got, err := u.sure(ctx, "GET", "/v1/sessions/"+c.id+"/context", nil)
 	for _, a := range c.pinned {
 		if err == nil && !strings.Contains(string(got.body), "["+a.id+"] ") {
 			err = fmt.Errorf("message %d of %s is pinned and not in the view %s", a.first, c.id, short(got.body))
@@ -124,7 +125,7 @@ func (u *user) pinsAreShown(ctx context.Context, c *conversation) error {
 
 func (u *user) restore(ctx context.Context, c *conversation) error {
 	path := "/v1/sessions/" + c.id + "/checkpoints"
-	got, err := u.sure(ctx, "GET", path, nil, http.StatusOK)
+	got, err := u.sure(ctx, "GET", path, nil)
 	if err != nil {
 		return err
 	}
@@ -133,20 +134,20 @@ func (u *user) restore(ctx context.Context, c *conversation) error {
 		return err
 	}
 	n := list.Data[u.random.IntN(len(list.Data))].N
-	_, err = u.sure(ctx, "POST", fmt.Sprintf("%s/%d/restore", path, n), nil, http.StatusOK, http.StatusCreated, http.StatusConflict)
+	_, err = u.sure(ctx, "POST", fmt.Sprintf("%s/%d/restore", path, n), nil, http.StatusConflict)
 	return err
 }
 
 func (u *user) changePolicy(ctx context.Context, c *conversation) error {
 	body := object{"target": 0.3 + 0.1*float64(u.random.IntN(4))}
-	_, err := u.sure(ctx, "PATCH", "/v1/sessions/"+c.id+"/policy", body, http.StatusOK)
+	_, err := u.sure(ctx, "PATCH", "/v1/sessions/"+c.id+"/policy", body)
 	return err
 }
 
 // archive takes a session out of the database and brings it back.
 func (u *user) archive(ctx context.Context, c *conversation) error {
 	path := "/v1/sessions/" + c.id
-	if _, err := u.sure(ctx, "POST", path+"/archive", nil, http.StatusAccepted, http.StatusOK); err != nil {
+	if _, err := u.sure(ctx, "POST", path+"/archive", nil); err != nil {
 		return err
 	}
 	if u.random.IntN(2) == 0 {
@@ -154,7 +155,7 @@ func (u *user) archive(ctx context.Context, c *conversation) error {
 			return err
 		}
 	}
-	if _, err := u.sure(ctx, "POST", path+"/unarchive", nil, http.StatusAccepted, http.StatusOK); err != nil {
+	if _, err := u.sure(ctx, "POST", path+"/unarchive", nil); err != nil {
 		return err
 	}
 	awake := func(map[string]any) bool { return true }
@@ -182,7 +183,7 @@ func (u *user) whole(ctx context.Context, c *conversation) error {
 // recompact compacts the sessions of a person by another policy, and takes that back every other time.
 func (u *user) recompact(ctx context.Context, _ *conversation) error {
 	body := object{"filter": object{"metadata": object{"person": u.person()}}, "policy": object{"target": 0.2}}
-	got, err := u.sure(ctx, "POST", "/v1/admin/recompactions", body, http.StatusAccepted, http.StatusCreated, http.StatusOK)
+	got, err := u.sure(ctx, "POST", "/v1/admin/recompactions", body)
 	if err != nil {
 		return err
 	}
@@ -194,31 +195,38 @@ func (u *user) recompact(ctx context.Context, _ *conversation) error {
 	if err := u.until(ctx, path, isState("done")); err != nil || u.random.IntN(2) == 0 {
 		return err
 	}
-	if _, err := u.sure(ctx, "POST", path+"/rollback", nil, http.StatusAccepted, http.StatusOK); err != nil {
+	if _, err := u.sure(ctx, "POST", path+"/rollback", nil); err != nil {
 		return err
 	}
 	return u.until(ctx, path, isState("rolled_back"))
 }
 
 func (u *user) erase(ctx context.Context, c *conversation) error {
-	if _, err := u.sure(ctx, "DELETE", "/v1/sessions/"+c.id, nil, http.StatusNoContent, http.StatusNotFound); err != nil {
+	if _, err := u.sure(ctx, "DELETE", "/v1/sessions/"+c.id, nil, http.StatusNotFound); err != nil {
 		return err
 	}
+	u.forget(c)
 	return u.isGone(ctx, c)
 }
 
-// isGone looks whether a session is gone, and forgets it.
-func (u *user) isGone(ctx context.Context, c *conversation) error {
+func (u *user) forget(c *conversation) {
 	u.sessions = slices.DeleteFunc(u.sessions, func(one *conversation) bool { return one == c })
 	u.erased = append(u.erased, c)
-	_, err := u.sure(ctx, "GET", "/v1/sessions/"+c.id, nil, http.StatusNotFound)
+}
+
+// isGone looks whether a session is gone.
+func (u *user) isGone(ctx context.Context, c *conversation) error {
+	got, err := u.sure(ctx, "GET", "/v1/sessions/"+c.id, nil, http.StatusNotFound)
+	if err == nil && got.status != http.StatusNotFound {
+		err = fmt.Errorf("%s is erased, and read: %s", c.id, short(got.body))
+	}
 	return err
 }
 
 // erasePerson erases the sessions of a person, and their forks.
 func (u *user) erasePerson(ctx context.Context, _ *conversation) error {
 	body := object{"metadata": object{"person": u.person()}}
-	got, err := u.sure(ctx, "POST", "/v1/erasures", body, http.StatusAccepted, http.StatusOK)
+	got, err := u.sure(ctx, "POST", "/v1/erasures", body)
 	if err != nil {
 		return err
 	}
@@ -231,6 +239,7 @@ func (u *user) erasePerson(ctx context.Context, _ *conversation) error {
 	}
 	u.persons++
 	for _, c := range slices.Clone(u.sessions) {
+		u.forget(c)
 		err = errors.Join(err, u.isGone(ctx, c))
 	}
 	return err
