@@ -17,7 +17,8 @@ import (
 	"github.com/varve-dev/varve/internal/embedded"
 )
 
-// failover makes a standby, waits until it has what was acknowledged, kills the primary, and continues with the standby.
+// failover makes a standby, waits until it has what was acknowledged, kills the primary, and continues with the
+// standby.
 func failover(ctx context.Context, r *rig, _ *rand.Rand) (end, error) {
 	r.restarting.Lock()
 	defer r.restarting.Unlock()
