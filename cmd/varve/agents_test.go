@@ -94,7 +94,9 @@ func runAgent(t *testing.T, u *up, window int, format, dir string, args ...strin
 		agent.Dir = dir
 		agent.Env = append(os.Environ(), "VARVE_URL="+counted, "VARVE_KEY="+u.key, "SESSION="+name,
 			"OPENAI_BASE_URL="+provider.URL+"/v1", "OPENAI_API_KEY=none", "PYTHONDONTWRITEBYTECODE=1",
-			"PYTHONPATH="+filepath.Join("..", "..", "clients", "python"))
+			"PYTHONPATH="+filepath.Join("..", "..", "clients", "python"), fmt.Sprint("WINDOW=", window),
+			"ANTHROPIC_BASE_URL="+provider.URL, "ANTHROPIC_API_KEY=none", "CLAUDE_CONFIG_DIR="+model.files,
+			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1")
 		var said strings.Builder
 		agent.Stderr = &said
 		out, err := agent.Output()
@@ -179,6 +181,10 @@ func (m *strictModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	err := json.NewDecoder(r.Body).Decode(&body)
 	m.requests++
 	all := saidBy(append(body.Messages, body.Input...))
+	ofClaude := strings.HasSuffix(r.URL.Path, "/v1/messages")
+	if ofClaude {
+		all = saidInBlocks(body.Messages)
+	}
 	tokens := 0
 	for _, one := range all {
 		tokens += len(one.text) / 4
@@ -199,6 +205,10 @@ func (m *strictModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	name, argument, text := m.answer(all)
 	id := fmt.Sprint("call_", m.requests)
+	if ofClaude {
+		streamMessage(w, id, name, argument, text, tokens)
+		return
+	}
 	if len(body.Input) > 0 {
 		output := fmt.Sprintf(`{"type":"message","id":"msg_%d","role":"assistant","status":"completed",`+
 			`"content":[{"type":"output_text","text":%q,"annotations":[]}]}`, m.requests, text)
@@ -229,7 +239,7 @@ var wanted = regexp.MustCompile(`(Turn|Where is the key of file) (\d+)`)
 func (m *strictModel) answer(all []spoken) (name, argument, text string) {
 	newest := 0
 	for i, one := range all {
-		if one.kind == "user" {
+		if one.kind == "user" && wanted.MatchString(one.text) {
 			newest = i
 		}
 	}

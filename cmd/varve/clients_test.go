@@ -97,7 +97,9 @@ func TestTheTypeScriptClientWorksAgainstVarveUp(t *testing.T) {
 }
 
 // adaptersFormats names the formats of the sessions of those adapters that samples/agents has an agent for.
-var adaptersFormats = map[string]string{"ai-sdk": "ai-sdk", "langgraph": "openai-chat", "openai-agents": "openai-responses"}
+var adaptersFormats = map[string]string{
+	"ai-sdk": "ai-sdk", "claude-agent-sdk": "anthropic", "langgraph": "openai-chat", "openai-agents": "openai-responses",
+}
 
 // nodeAgent runs an agent of samples/agents in the folder of a package that it uses.
 func nodeAgent(t *testing.T, u *up, dir, name, format string) {

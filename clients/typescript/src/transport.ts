@@ -31,12 +31,12 @@ const env = (globalThis as { process?: { env: Record<string, string | undefined>
 
 /** Sends requests, again after a failure that may pass: those that only read, and those with an Idempotency-Key. */
 export class Transport {
-  readonly #base: string
+  readonly url: string
   readonly #authorization: string
   readonly #options: Options
 
   constructor(options: Options) {
-    this.#base = (options.url ?? env['VARVE_URL'] ?? 'http://localhost:8080').replace(/\/+$/, '')
+    this.url = (options.url ?? env['VARVE_URL'] ?? 'http://localhost:8080').replace(/\/+$/, '')
     const key = options.key ?? env['VARVE_KEY']
     if (!key) throw new VarveError('no key was given, and VARVE_KEY is not set')
     this.#authorization = `Bearer ${key}`
@@ -65,7 +65,7 @@ export class Transport {
         return await attempt(key)
       } catch (caught) {
         call.signal?.throwIfAborted()
-        const error = caught instanceof APIError ? caught : new Unreachable(`no Varve answers at ${this.#base}: ${reason(caught)}`)
+        const error = caught instanceof APIError ? caught : new Unreachable(`no Varve answers at ${this.url}: ${reason(caught)}`)
         let wait = pause * (0.5 + Math.random())
         if (error instanceof APIError) {
           if (!error.retryable) throw error
@@ -85,7 +85,7 @@ export class Transport {
     if (call.body !== undefined && !raw) headers.set('Content-Type', 'application/json')
     const body = call.body === undefined ? null : raw ? call.body as Uint8Array<ArrayBuffer> : JSON.stringify(call.body)
     const ends = [call.signal, bounded ? AbortSignal.timeout(this.#options.timeoutMs ?? 90_000) : undefined]
-    const answer = await (this.#options.fetch ?? fetch)(this.#base + path + encoded(call.query), {
+    const answer = await (this.#options.fetch ?? fetch)(this.url + path + encoded(call.query), {
       method, headers, body, signal: AbortSignal.any(ends.filter(s => s !== undefined)),
     })
     if (!answer.ok) throw await errorOf(answer)

@@ -1,4 +1,4 @@
-import type { SessionKey, SessionStore, SessionStoreEntry } from '@anthropic-ai/claude-agent-sdk'
+import type { McpHttpServerConfig, SessionKey, SessionStore, SessionStoreEntry } from '@anthropic-ai/claude-agent-sdk'
 import { APIError, NotFound, type Session, type types, type Varve } from '@varve/client'
 
 interface Block {
@@ -72,6 +72,19 @@ export class VarveSessionStore implements SessionStore {
   async delete(key: SessionKey): Promise<void> {
     const subkeys = key.subpath ? [] : await this.listSubkeys(key)
     for (const of of [key, ...subkeys.map(subpath => ({ ...key, subpath }))]) await (await this.session(of)).delete().catch(unlessMissing)
+  }
+
+  /**
+   * Returns the option mcpServers: the tools that read back what left a session, none before it has entries. Claude gets a
+   * token of the session, which ends after a day, and no key.
+   */
+  async mcpServers(sessionId?: string): Promise<Record<string, McpHttpServerConfig>> {
+    if (!sessionId) return {}
+    const { value: session } = await this.#sessions({ claude_session: sessionId, claude_subpath: '' }).next()
+    if (!session) return {}
+    const { token } = await this.varve.request<{ token: string }>('POST', `/v1/sessions/${encodeURIComponent(session.id)}/tokens`,
+      { body: { name: 'claude', ttl_seconds: 86_400 }, key: '' })
+    return { varve: { type: 'http', url: `${this.varve.transport.url}/mcp`, headers: { Authorization: `Bearer ${token}` } } }
   }
 
   /** Returns the session of a transcript, with its view, search and tools. */
