@@ -38,8 +38,8 @@ func streamMessage(w http.ResponseWriter, id, name, argument, text string, token
 	send := func(kind, data string) {
 		fmt.Fprintf(w, "event: %s\ndata: {\"type\":%q%s}\n\n", kind, kind, data)
 	}
-	send("message_start", fmt.Sprintf(`,"message":{"id":"msg_%s","type":"message","role":"assistant","model":"claude-sonnet-4-5",`+
-		`"content":[],"stop_reason":null,"usage":{"input_tokens":%d,"output_tokens":1}}`, id, tokens))
+	send("message_start", fmt.Sprintf(`,"message":{"id":"msg_%s","type":"message","role":"assistant",`+
+		`"model":"claude-sonnet-4-5","content":[],"stop_reason":null,"usage":{"input_tokens":%d,"output_tokens":1}}`, id, tokens))
 	block, delta, why := `{"type":"text","text":""}`, fmt.Sprintf(`{"type":"text_delta","text":%q}`, text), "end_turn"
 	if name != "" {
 		switch name {

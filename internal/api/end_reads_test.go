@@ -98,7 +98,7 @@ func TestTheEndOfAShortLogIsThatOfTheWholeLog(t *testing.T) {
 	}
 	made, seeds := 0, uint64(40)
 	if testing.Short() {
-		seeds = 6
+		seeds = 16
 	}
 	for f, pieces := range pieces {
 		for seed := range seeds {

@@ -74,11 +74,7 @@ func TestPacksSurviveRandomHistories(t *testing.T) {
 	h := &packHistory{world: w, random: rand.New(rand.NewPCG(*archiveSeed, 95)), logs: map[session.Address][][]byte{}, killed: map[string]int{}}
 	h.begin()
 	h.begin()
-	steps := 40
-	if testing.Short() {
-		steps = 16
-	}
-	for n := range steps {
+	for n := range 40 {
 		if len(h.logs) == 0 {
 			h.begin()
 		}
