@@ -19,7 +19,7 @@ const (
 )
 
 // verifyAll has varve verify look at everything, as the owner and as an operator, and at a backup that is restored into
-// a cluster of its own, whose PostgreSQL is that of BackupOn.
+// a cluster of its own, whose PostgreSQL is that of restoreOn.
 func (r *rig) verifyAll(ctx context.Context) error {
 	if err := r.verify(ctx, "the database", r.database.server); err != nil {
 		return err
