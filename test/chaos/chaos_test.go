@@ -51,7 +51,7 @@ func TestEveryMutantIsFound(t *testing.T) {
 	for _, m := range mutants {
 		t.Run(m.Name, func(t *testing.T) {
 			found, err := run(t.Context(), options{
-				seed: 7, lasts: time.Minute, only: m.Only, mutant: m.Name, writers: 8, dir: t.TempDir(),
+				seed: 7, lasts: time.Minute, only: m.Only, mutant: m.Name, writers: 8, users: 3, dir: t.TempDir(),
 				patience: 10 * time.Second, out: t.Output(),
 			})
 			if err != nil {

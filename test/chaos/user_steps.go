@@ -65,7 +65,7 @@ func (u *user) fork(ctx context.Context, c *conversation) error {
 		made.settle(a, a.outcome, a.first)
 	}
 	u.sessions = append(u.sessions, made)
-	return nil
+	return u.whole(ctx, made)
 }
 
 // upload stores the output of a tool before the message that names it exists.
