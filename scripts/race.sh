@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the tests that do several things at once by a command such as go test -race: those that start goroutines, or call
-# a function of their package's tests that does, of the packages whose own code shares memory among goroutines. They run
+# a function of their package's tests that does, of the packages in which requests and jobs share most memory. They run
 # nowhere else: with "names" it prints their names, for -skip. A file that begins with "// Not under the race detector"
 # takes minutes there, and is left out; one that begins with "// All under the race detector" has tests of a worker, whose
 # goroutines are River's. make soak runs all tests under the race detector.

@@ -110,7 +110,7 @@ func runAgent(t *testing.T, u *up, window int, format, dir string, args ...strin
 		budget += int64(len(questions)) // its checkpoint is read and written
 	}
 	if program == "claude-agent-sdk.mjs" {
-		budget += int64(4 * len(questions)) // Claude begins anew for each: it loads the session, and connects to the tools
+		budget += int64(2 * len(questions)) // Claude begins anew for each: it loads the session, and connects to the tools
 	}
 	if one {
 		budget += int64(len(questions) - 1)

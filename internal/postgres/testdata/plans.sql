@@ -50,7 +50,8 @@ SELECT :tenant, md5('run' || i)::uuid, CASE WHEN i % 2 = 0 THEN :long::uuid ELSE
   FROM generate_series(1, :n) i, LATERAL (SELECT timestamptz '2026-01-01' + (abs(hashint4(i)) % 1000000) * interval '1 s') x (t);
 INSERT INTO results (tenant_id, session_key, ref, seq, part, tool_name, call_id, category, media_type, bytes, lines,
                      tokens, sha256)
-SELECT :tenant, :long, 'r' || i || '.0-aaaa', i, 0, CASE WHEN i % 200 = 0 THEN 'rare' WHEN i % 2 = 0 THEN 'Read' ELSE 'tool ' || i % 10 END,
+SELECT :tenant, :long, 'r' || i || '.0-aaaa', i, 0,
+       CASE WHEN i % 200 = 0 THEN 'rare' WHEN i % 2 = 0 THEN 'Read' ELSE 'tool ' || i % 10 END,
        'c' || i, CASE WHEN i % 200 = 100 THEN 'shell' WHEN i % 10 = 9 THEN 'search' ELSE 'file' END,
        'text/plain', 100, 10, 30, sha256('x')
   FROM generate_series(1, :n / 2) i;

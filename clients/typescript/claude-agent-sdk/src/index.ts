@@ -24,6 +24,7 @@ export interface Options {
 /** A session store of the Claude Agent SDK. Entries are stored as messages of Anthropic's, which are compacted and found. */
 export class VarveSessionStore implements SessionStore {
   readonly #prefix: string
+  readonly #servers = new Map<string, { until: number, servers: Record<string, McpHttpServerConfig> }>()
 
   constructor(readonly varve: Varve, readonly options: Options = {}) {
     this.#prefix = options.prefix ?? 'claude'
@@ -76,15 +77,20 @@ export class VarveSessionStore implements SessionStore {
 
   /**
    * Returns the option mcpServers: the tools that read back what left a session, none before it has entries. Claude gets a
-   * token of the session, which ends after a day, and no key.
+   * token of the session, which ends after a day, and no key. One token serves for half of that: a session has few.
    */
   async mcpServers(sessionId?: string): Promise<Record<string, McpHttpServerConfig>> {
     if (!sessionId) return {}
+    const known = this.#servers.get(sessionId)
+    if (known && known.until > Date.now()) return known.servers
     const { value: session } = await this.#sessions({ claude_session: sessionId, claude_subpath: '' }).next()
     if (!session) return {}
     const { token } = await this.varve.request<{ token: string }>('POST', `/v1/sessions/${encodeURIComponent(session.id)}/tokens`,
       { body: { name: 'claude', ttl_seconds: 86_400 }, key: '' })
-    return { varve: { type: 'http', url: `${this.varve.transport.url}/mcp`, headers: { Authorization: `Bearer ${token}` } } }
+    const headers = { Authorization: `Bearer ${token}` }
+    const servers: Record<string, McpHttpServerConfig> = { varve: { type: 'http', url: `${this.varve.transport.url}/mcp`, headers } }
+    this.#servers.set(sessionId, { until: Date.now() + 43_200_000, servers })
+    return servers
   }
 
   /** Returns the session of a transcript, with its view, search and tools. */
