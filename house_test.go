@@ -313,6 +313,9 @@ func TestTheComposeFileSetsOnlySettingsThatExist(t *testing.T) {
 	}
 }
 
+// byDigest matches an image that is the same at each build: a tag for the reader, a digest for the engine.
+var byDigest = regexp.MustCompile(`^[a-z0-9./-]+:[\w.-]+@sha256:[0-9a-f]{64}$`)
+
 // TestEveryServiceOfComposeIsHardened: what serves comes back, and nothing has more than it needs.
 func TestEveryServiceOfComposeIsHardened(t *testing.T) {
 	t.Parallel()
@@ -342,6 +345,9 @@ func TestEveryServiceOfComposeIsHardened(t *testing.T) {
 			s.Memory == "" || s.Image == "" || once != (s.Restart == "") || once != (len(s.Health.Test) == 0) {
 			t.Errorf("%s: %+v", name, s)
 		}
+		if s.Image != "varve:local" && !byDigest.MatchString(s.Image) {
+			t.Errorf("%s: the image %s has no tag and digest", name, s.Image)
+		}
 	}
 	if len(compose.Services) < 5 {
 		t.Errorf("%d services", len(compose.Services))
@@ -354,6 +360,15 @@ func TestEveryServiceOfComposeIsHardened(t *testing.T) {
 		if !regexp.MustCompile(needs).Match(image) {
 			t.Errorf("the Dockerfile has no %s", needs)
 		}
+	}
+	bases := regexp.MustCompile(`(?m)^FROM (\S+)`).FindAllSubmatch(image, -1)
+	for _, base := range bases {
+		if name := string(base[1]); name != "scratch" && !byDigest.MatchString(name) {
+			t.Errorf("the Dockerfile's base %s has no tag and digest", name)
+		}
+	}
+	if len(bases) != 2 {
+		t.Errorf("the Dockerfile has %d bases", len(bases))
 	}
 }
 
