@@ -104,7 +104,8 @@ func (s *Server) answerOpened(
 // answerStored answers with a stored view, or one that is made of it.
 func (s *Server) answerStored(req *request.Request, want viewRequest, stored *postgres.View) error {
 	if stored.LeftOut && want.newest() && want.BoundsEnd(stored) {
-		if answered, err := s.answerEnd(req, want, stored); answered || err != nil {
+		answer := func() error { return s.answerMade(req, want, want.tagOf(stored), stored) }
+		if answered, err := want.FromEnd(req.Ctx, req.Store, want.at, stored, answer); answered || err != nil {
 			return err
 		}
 	}
@@ -124,23 +125,6 @@ func (s *Server) answerStored(req *request.Request, want viewRequest, stored *po
 		return s.served(req, stored, s.answerView(req, want, tag, stored, view.Notes{Degraded: stored.Damage != nil}))
 	}
 	return s.answerMade(req, want, tag, stored)
-}
-
-// answerEnd answers with a bounded view, for which it reads only the end of a long log. It reports false if the view
-// must be read whole.
-func (s *Server) answerEnd(req *request.Request, want viewRequest, stored *postgres.View) (answered bool, err error) {
-	for tokens := want.MaxTokens + want.MaxTokens/4; ; tokens *= 4 {
-		if err := want.FillEnd(req.Ctx, req.Store, want.at, stored, tokens); err != nil {
-			return false, err
-		}
-		if stored.LeftOut || stored.Damage != nil {
-			return false, nil
-		}
-		err := s.answerMade(req, want, want.tagOf(stored), stored)
-		if !errors.Is(err, view.ErrShortEnd) {
-			return true, err
-		}
-	}
 }
 
 // openView reads the stored view that the reader asks for, without its bodies if it is at the version known.
@@ -196,7 +180,7 @@ func (r *viewRequest) readAsOf(q *request.Query) {
 func (s *Server) answerMade(req *request.Request, want viewRequest, tag string, stored *postgres.View) error {
 	var made *postgres.View
 	var notes view.Notes
-	err := req.Heavy(weightOf(stored), func() (err error) {
+	err := req.Heavy(stored.Bytes(), func() (err error) {
 		made, notes, err = want.Make(req.Ctx, stored)
 		return err
 	})
@@ -214,15 +198,6 @@ func (s *Server) answerMade(req *request.Request, want viewRequest, tag string, 
 	}
 	notes.Degraded = notes.Degraded || stored.Damage != nil
 	return s.served(req, made, s.answerView(req, want, tag, made, notes))
-}
-
-// weightOf returns how many stored bytes a view is made from.
-func weightOf(stored *postgres.View) int64 {
-	tail := stored.TailBytes
-	if stored.End != nil {
-		tail = stored.End.Bytes
-	}
-	return int64(len(stored.System)+stored.Size) + tail
 }
 
 // served counts a view that was answered with, unless that failed.

@@ -60,6 +60,28 @@ func TestALargeResultIsReadByPagesRangesAndAsAStream(t *testing.T) {
 	}
 }
 
+// TestGetContextOfALongLogReadsItsEnd asks in a process with less memory than the whole view takes.
+func TestGetContextOfALongLogReadsItsEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"format":"openai-chat","window_tokens":10000000,"policy":{"trigger_bytes":0}}`)
+	old := weighedMessage("user")
+	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", old, weighedMessage("assistant"), old))
+	turn := []string{user("a question"), `{"role":"assistant","content":"` + strings.Repeat("an answer ", 400) + `"}`}
+	newer := append(slices.Repeat(turn, 40), user("the newest question"))
+	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", newer...))
+	w.limit(20<<20, time.Millisecond)
+	call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_context","arguments":{"max_tokens":%d}}}`
+	got := w.must(http.StatusOK, "POST", "/mcp?session=s", fmt.Sprintf(call, 8000)).Body.String()
+	if !strings.Contains(got, "the newest question") || strings.Contains(got, "words of 16 byte") {
+		t.Errorf("%.1000s", got)
+	}
+	whole := w.must(http.StatusOK, "POST", "/mcp?session=s", fmt.Sprintf(call, 9_000_000)).Body.String()
+	if strings.Contains(whole, "the newest question") {
+		t.Errorf("a view of 6 MB, made, has room in 20 MB: %.1000s", whole)
+	}
+}
+
 func TestAFullViewOfALongLogIsWhole(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -53,7 +53,7 @@ func (s *Server) readUnits(req *request.Request) error {
 	}
 	var page unitPage
 	var notes view.Notes
-	err = req.Heavy(weightOf(stored), func() (err error) {
+	err = req.Heavy(stored.Bytes(), func() (err error) {
 		if page, err = unitsOf(req.Ctx, stored, want.Format, from, limit); err == nil && repairs {
 			notes, err = repairsOf(req, &want, stored)
 		}

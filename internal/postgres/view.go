@@ -77,6 +77,15 @@ type View struct {
 	args []any
 }
 
+// Bytes returns how many stored bytes a view is made from.
+func (v *View) Bytes() int64 {
+	tail := v.TailBytes
+	if v.End != nil {
+		tail = v.End.Bytes
+	}
+	return int64(len(v.System)+v.Size) + tail
+}
+
 // ViewRead is how a view is read.
 type ViewRead struct {
 	Known     Version // which the caller has: a view at this version has no messages

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/readback"
 	"github.com/varve-dev/varve/internal/session"
@@ -47,18 +48,11 @@ func (r *Runner) context(ctx context.Context, with arguments) (*Answer, error) {
 		return err
 	}
 	var stored postgres.View
-	read := postgres.ViewRead{MaxTokens: limit, Largest: want.Largest}
+	read := postgres.ViewRead{MaxTokens: limit, Largest: want.LargestWhole(largeView)}
 	if err := r.Store.ViewInto(ctx, r.At, read, &stored); err != nil {
 		return nil, err
 	}
-	if err := want.Fill(ctx, r.Store, r.At, &stored); err != nil {
-		return nil, err
-	}
-	made, notes, err := want.Make(ctx, &stored)
-	var broken *view.BrokenError
-	if errors.As(err, &broken) {
-		made, notes, err = want.LastGood(ctx, r.Store, r.At, &stored, err)
-	}
+	made, notes, err := r.view(ctx, &want, &stored)
 	var small *session.CannotFitError
 	if errors.As(err, &small) {
 		return nil, wrong("max_tokens", "%d are too few: the newest unit alone has more; ask for at least %d, or read "+
@@ -75,6 +69,32 @@ func (r *Runner) context(ctx context.Context, with arguments) (*Answer, error) {
 		return nil, err
 	}
 	return answer.framed(), nil
+}
+
+// view makes the view that is wanted of the stored one, of only the end of a long log where that is enough.
+func (r *Runner) view(
+	ctx context.Context, want *view.Request, stored *postgres.View,
+) (made *postgres.View, notes view.Notes, err error) {
+	make := func() error {
+		return r.CPU.Do(ctx, r.At.Tenant, admit.HeavyWork(stored.Bytes()), func() (err error) {
+			made, notes, err = want.Make(ctx, stored)
+			return err
+		})
+	}
+	enough := false
+	if stored.LeftOut && want.BoundsEnd(stored) {
+		enough, err = want.FromEnd(ctx, r.Store, r.At, stored, make)
+	}
+	if err == nil && !enough {
+		if err = want.Fill(ctx, r.Store, r.At, stored); err == nil {
+			err = make()
+		}
+	}
+	var broken *view.BrokenError
+	if errors.As(err, &broken) {
+		return want.LastGood(ctx, r.Store, r.At, stored, err)
+	}
+	return made, notes, err
 }
 
 // write sets the content to the messages of a view.

@@ -53,6 +53,26 @@ func (r *Request) FillEnd(
 	return store.FillEnd(ctx, at, v, end)
 }
 
+// FromEnd has a newest view that BoundsEnd made by make, of an end of its log that is longer each time that make returns
+// ErrShortEnd. It reports false if the view must be read whole.
+//
+// Errors: those of FillEnd and of make.
+func (r *Request) FromEnd(
+	ctx context.Context, store *postgres.Store, at session.Address, v *postgres.View, make func() error,
+) (made bool, err error) {
+	for tokens := r.MaxTokens + r.MaxTokens/4; ; tokens *= 4 {
+		if err := r.FillEnd(ctx, store, at, v, tokens); err != nil {
+			return false, err
+		}
+		if v.LeftOut || v.Damage != nil {
+			return false, nil
+		}
+		if err := make(); !errors.Is(err, ErrShortEnd) {
+			return true, err
+		}
+	}
+}
+
 // known tells which of the units of a view are known to be units: all, if its end is nil.
 type known struct {
 	end    *postgres.End

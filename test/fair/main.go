@@ -43,7 +43,7 @@ func main() {
 	var o options
 	flag.IntVar(&o.rounds, "rounds", 5, "how often each attack is measured; the medians count")
 	flag.DurationVar(&o.long, "for", 5*time.Second, "how long the victim is measured, idle and under each attack")
-	flag.StringVar(&o.only, "only", "", "measure only attacks whose names have this in them")
+	flag.StringVar(&o.only, "only", "", "measure only attacks whose names have this in them; /… only those routes")
 	flag.Parse()
 	if err := o.run(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -88,7 +88,7 @@ func (o options) run() error {
 	if strings.Contains(requestedCompactions, o.only) {
 		unfair = errors.Join(unfair, s.measureDispatch())
 	}
-	if strings.Contains(everyRoute, o.only) {
+	if strings.Contains(everyRoute, o.only) || strings.HasPrefix(o.only, "/") {
 		unfair = errors.Join(unfair, o.measureRoutes(s))
 	}
 	return unfair

@@ -50,16 +50,23 @@ type operation struct {
 }
 
 type parameter struct {
-	Ref    string `json:"$ref"`
-	Name   string `json:"name"`
-	In     string `json:"in"`
-	Schema struct {
-		Type    string `json:"type"`
-		Enum    []any  `json:"enum"`
-		Maximum *int64 `json:"maximum"`
-		Minimum *int64 `json:"minimum"`
-	} `json:"schema"`
+	Ref      string `json:"$ref"`
+	Name     string `json:"name"`
+	In       string `json:"in"`
+	Required bool   `json:"required"`
+	Schema   schema `json:"schema"`
 }
+
+type schema struct {
+	Ref     string `json:"$ref"`
+	Type    any    `json:"type"` // a name or several
+	Enum    []any  `json:"enum"`
+	Maximum *int64 `json:"maximum"`
+	Minimum *int64 `json:"minimum"`
+}
+
+// nameOf returns the last part of a reference.
+func nameOf(ref string) string { return ref[strings.LastIndex(ref, "/")+1:] }
 
 // asked are the bodies of the routes that read although they are no GET.
 var asked = map[string]string{
@@ -87,13 +94,20 @@ var late = []string{"wait", "cursor", "min_seq"}
 func (s *server) requests() (found []request, silent []string, err error) {
 	var d struct {
 		Paths      map[string]map[string]json.RawMessage
-		Components struct{ Parameters map[string]parameter }
+		Components struct {
+			Parameters map[string]parameter
+			Schemas    map[string]schema
+		}
 	}
 	body, err := s.get("/openapi.json")
 	if err == nil {
 		err = json.Unmarshal(body, &d)
 	}
 	for path, methods := range d.Paths {
+		var ofAll []parameter
+		if raw, ok := methods["parameters"]; ok {
+			err = errors.Join(err, json.Unmarshal(raw, &ofAll))
+		}
 		for method, raw := range methods {
 			name := strings.ToUpper(method) + " " + path
 			body, isAsked := asked[name]
@@ -101,9 +115,14 @@ func (s *server) requests() (found []request, silent []string, err error) {
 			if method != "get" && !isAsked || json.Unmarshal(raw, &op) != nil || !ofTenants(op) {
 				continue
 			}
+			op.Parameters = append(op.Parameters, ofAll...)
 			for i := range op.Parameters {
-				if ref := op.Parameters[i].Ref; ref != "" {
-					op.Parameters[i] = d.Components.Parameters[ref[strings.LastIndex(ref, "/")+1:]]
+				p := &op.Parameters[i]
+				if p.Ref != "" {
+					*p = d.Components.Parameters[nameOf(p.Ref)]
+				}
+				if p.Schema.Ref != "" {
+					p.Schema = d.Components.Schemas[nameOf(p.Schema.Ref)]
 				}
 			}
 			r := request{strings.ToUpper(method), path, json.RawMessage(body)}
@@ -129,6 +148,9 @@ func (s *server) worst(r request, parameters []parameter) (request, bool) {
 	for _, p := range parameters {
 		if p.In == "path" {
 			r.Path = strings.Replace(r.Path, "{"+p.Name+"}", first(shown[p.Name]), 1)
+		}
+		if values := valuesOf(p); p.In == "query" && p.Required && len(values) > 0 {
+			query.Set(p.Name, values[0])
 		}
 	}
 	path := r.Path
@@ -210,6 +232,9 @@ func (o options) measureRoutes(s *server) error {
 	}
 	unfair := []string{}
 	for _, r := range found {
+		if strings.HasPrefix(o.only, "/") && !strings.Contains(r.Path, o.only) {
+			continue
+		}
 		name, err := json.Marshal(r)
 		if err != nil {
 			return err
