@@ -38,17 +38,23 @@ func (s *Server) readCheckpoint(req *request.Request) error {
 		return err
 	}
 	at := req.Address()
-	found, err := req.Store.Lineages(req.Ctx, at, checkpointOf(req))
+	found, err := lineages(req, checkpointOf(req))
 	if err != nil {
 		return err
 	}
-	lineage, err := manifest.Parse(found[0].Manifests)
+	var lost manifest.Manifest
+	err = req.Heavy(manifestBytes(found), func() error {
+		lineage, err := manifest.Parse(found[0].Manifests)
+		if err != nil {
+			return session.DamagedCheckpoint(found[0].N, err)
+		}
+		if lost = lineage[0]; of == "all" {
+			lost = manifest.Merge(lineage)
+		}
+		return nil
+	})
 	if err != nil {
-		return session.DamagedCheckpoint(found[0].N, err)
-	}
-	lost := lineage[0]
-	if of == "all" {
-		lost = manifest.Merge(lineage)
+		return err
 	}
 	return req.JSON(http.StatusOK, protocol.CheckpointDetail{
 		CheckpointRecord: found[0].CheckpointRecord, Policy: found[0].Policy, Units: found[0].Units,
@@ -80,7 +86,7 @@ func (s *Server) diffCheckpoints(req *request.Request) error {
 	if err := req.Err(); err != nil {
 		return err
 	}
-	found, err := req.Store.Lineages(req.Ctx, req.Address(), checkpointOf(req), to)
+	found, err := lineages(req, checkpointOf(req), to)
 	if err != nil {
 		return err
 	}
@@ -93,6 +99,14 @@ func (s *Server) diffCheckpoints(req *request.Request) error {
 		return err
 	}
 	return req.JSON(http.StatusOK, answer)
+}
+
+// lineages reads the manifests of checkpoints and of those before them, for which there must be memory.
+func lineages(req *request.Request, numbers ...int) ([]session.Lineage, error) {
+	if err := req.Admit(min(checkpointMemory, req.Memory.Size())); err != nil {
+		return nil, err
+	}
+	return req.Store.Lineages(req.Ctx, req.Address(), numbers...)
 }
 
 func manifestBytes(lineages []session.Lineage) (bytes int64) {

@@ -37,7 +37,7 @@ func (s *Server) listMessages(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	page := pageOf(found, limit)
+	page := pageOf(found, limit, maxMessagePageBytes)
 	body := req.Buffer()
 	if body.B, err = appendMessagePage(body.B, page, len(page) < len(found), r.Descending); err != nil {
 		return err
@@ -70,12 +70,12 @@ func readBound(q *request.Query, message string, step int64, bound string) int64
 	return q.Integer(message, 1, session.MaxSessionMessages+1, 0) + step
 }
 
-// pageOf returns the beginning of found that makes a page: at least one message, then as many as limit and
-// maxMessagePageBytes allow. A remainder shows that there are more.
-func pageOf(found []session.Message, limit int) []session.Message {
+// pageOf returns the beginning of found that makes a page: at least one message, then as many as limit and bytes allow.
+// A remainder shows that there are more.
+func pageOf(found []session.Message, limit, bytes int) []session.Message {
 	size := 0
 	for i := range found {
-		if size += len(found[i].Body); i == limit || i > 0 && size > maxMessagePageBytes {
+		if size += len(found[i].Body); i == limit || i > 0 && size > bytes {
 			return found[:i]
 		}
 	}

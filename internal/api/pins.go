@@ -99,8 +99,11 @@ func (s *Server) deletePin(req *request.Request) error {
 	return nil
 }
 
-// candidatePage is how many messages of the log a page of candidates looks at.
-const candidatePage = 1_000
+// How much of the log a page of candidates looks at: its sentences are read one by one.
+const (
+	candidatePage  = 1_000 // messages
+	candidateBytes = 1 << 20
+)
 
 // listPinCandidates handles GET /v1/sessions/{id}/pins/candidates.
 func (s *Server) listPinCandidates(req *request.Request) error {
@@ -108,18 +111,27 @@ func (s *Server) listPinCandidates(req *request.Request) error {
 	if err := req.Err(); err != nil {
 		return err
 	}
-	r := postgres.Range{After: from - 1, Limit: candidatePage + 1, Bytes: maxMessagePageBytes}
-	_, found, err := req.Store.Messages(req.Ctx, req.Address(), r)
+	r := postgres.Range{After: from - 1, Limit: candidatePage + 1, Bytes: candidateBytes}
+	found, err := req.Page(r, func(r postgres.Range) ([]session.Message, error) {
+		_, found, err := req.Store.Messages(req.Ctx, req.Address(), r)
+		return found, err
+	})
 	if err != nil {
 		return err
 	}
-	page := protocol.PinCandidates{Data: []protocol.PinCandidate{}}
-	for i := range found {
-		if i == candidatePage {
-			page.HasMore, page.NextSeq = true, &found[i].Seq
-			break
+	looked := pageOf(found, candidatePage, candidateBytes)
+	page := protocol.PinCandidates{Data: []protocol.PinCandidate{}, HasMore: len(looked) < len(found)}
+	if page.HasMore {
+		page.NextSeq = &found[len(looked)].Seq
+	}
+	err = req.Heavy(request.Bytes(looked), func() error {
+		for i := range looked {
+			page.Data = append(page.Data, candidatesOf(&looked[i])...)
 		}
-		page.Data = append(page.Data, candidatesOf(&found[i])...)
+		return req.Ctx.Err()
+	})
+	if err != nil {
+		return err
 	}
 	return req.JSON(http.StatusOK, page)
 }

@@ -1,7 +1,9 @@
 package api_test
 
 import (
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,6 +68,35 @@ func TestTheUsersStandingInstructionsAreCandidates(t *testing.T) {
 		t.Fatalf("%+v", page)
 	}
 	w.must(http.StatusOK, "PUT", "/v1/sessions/s/pins/"+page.Data[0].Ref, "")
+}
+
+// TestCandidatesOfALongLogAreReadInPages: a page of large messages ends early, and says where the next one begins.
+func TestCandidatesOfALongLogAreReadInPages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
+	for n := range 7 {
+		text := fmt.Sprintf("Never touch file %d. %s", n, strings.Repeat("Some words. ", 30_000))
+		w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user(text)))
+	}
+	var found []string
+	pages, from := 0, int64(1)
+	for more := true; more; pages++ {
+		page := decoded[protocol.PinCandidates](w.must(http.StatusOK, "GET", fmt.Sprintf("/v1/sessions/s/pins/candidates?from_seq=%d", from), ""))
+		for _, c := range page.Data {
+			found = append(found, c.Ref+" "+c.Text)
+		}
+		if more = page.HasMore; more {
+			from = *page.NextSeq
+		}
+	}
+	want := []string{}
+	for n := range 7 {
+		want = append(want, fmt.Sprintf("m%d.0 Never touch file %d.", n+1, n))
+	}
+	if !slices.Equal(found, want) || pages < 3 {
+		t.Errorf("%d pages: %q", pages, found)
+	}
 }
 
 // pinOneTooMany pins a message of a session that has all pins that it may.

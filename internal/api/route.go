@@ -99,7 +99,7 @@ func (s *Server) openAI(
 
 // handle registers a route, whose requests take database connections of its class, on the fronts that have it.
 func (s *Server) handle(r request.Route, h echo.HandlerFunc) {
-	gate, class := s.Gate, classOf(r.Method+" "+r.Path)
+	gate, class := s.Gate, classOf(r)
 	if r.Kind == session.OperatorCaller {
 		gate = s.operatorGate
 	}
@@ -123,18 +123,23 @@ func (s *Server) handle(r request.Route, h echo.HandlerFunc) {
 	}
 }
 
-// bulk are the ends of routes whose requests read or write much, or rarely matter to an agent's next step. Such work
-// has connections of its own, so that appends and views do not wait for it.
-var bulk = []string{
-	"GET /v1/sessions", "/audit", "/export", "/preview", "/v1/compact", "/diff", "/grep", "/search", "/runs",
-	"/checkpoints", "/results", "/versions", "/tokens", "/fork", "/events",
+// prompt are the reads that an agent waits for before its next step. All others may read much.
+var prompt = []string{
+	"/v1/sessions/:id", "/v1/sessions/:id/context", "/v1/sessions/:id/messages", "/v1/sessions/:id/results/:ref",
+	"/v1/conversations/:id", "/v1/conversations/:id/items", "/v1/conversations/:id/items/:item", "/v1/key", "/v1/tools",
 }
 
-func classOf(route string) admit.Class {
-	if strings.Contains(route, " /v1/admin/") {
+// bulk are the ends of other routes whose requests read or write much, or rarely matter to an agent's next step.
+var bulk = []string{"/preview", "/v1/compact", "/tokens", "/fork"}
+
+// classOf returns the class of a route. Bulk work has connections of its own, so that appends and views do not wait for
+// it.
+func classOf(r request.Route) admit.Class {
+	isBulk := func(end string) bool { return strings.HasSuffix(r.Path, end) }
+	switch {
+	case strings.HasPrefix(r.Path, "/v1/admin/"), slices.ContainsFunc(bulk, isBulk):
 		return admit.Bulk
-	}
-	if slices.ContainsFunc(bulk, func(end string) bool { return strings.HasSuffix(route, end) }) {
+	case r.Method == http.MethodGet && strings.HasPrefix(r.Path, "/v1/") && !slices.Contains(prompt, r.Path):
 		return admit.Bulk
 	}
 	return admit.Interactive

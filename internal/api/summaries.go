@@ -9,6 +9,7 @@ import (
 	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/compactor"
+	"github.com/varve-dev/varve/internal/protocol"
 )
 
 // listSummaries handles GET /v1/sessions/{id}/summaries.
@@ -18,12 +19,22 @@ func (s *Server) listSummaries(req *request.Request) error {
 	if err := req.Err(); err != nil {
 		return err
 	}
-	found, err := compactor.Summaries(req.Ctx, req.Store, req.Address(), n)
+	if err := req.Admit(min(checkpointMemory, req.Memory.Size())); err != nil {
+		return err
+	}
+	var found protocol.Summaries
+	err := req.Heavy(checkpointMemory, func() (err error) {
+		found, err = compactor.Summaries(req.Ctx, req.Store, req.Address(), n)
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	return req.JSON(http.StatusOK, found)
 }
+
+// checkpointMemory is about how much memory a checkpoint takes that is read whole, or the manifests of those before it.
+const checkpointMemory = 32 << 20
 
 // rebuildSummaries handles POST /v1/sessions/{id}/summaries/rebuild.
 func (s *Server) rebuildSummaries(req *request.Request) error {

@@ -3,6 +3,7 @@ package api_test
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -76,10 +77,52 @@ func TestNoLargeRequestIsServedWithoutMemory(t *testing.T) {
 			t.Errorf("%s: %d %.300s", name, asked.Code, text)
 		}
 	}
+	w.requireWeights("openai-chat", "openai-responses")
 	w.must(http.StatusOK, "GET", chat, "")
 	w.must(http.StatusOK, "GET", chat+"/messages?limit=1", "")
 	w.must(http.StatusCreated, "POST", chat+"/messages", batch("openai-chat", user("small")))
 	release.Done()
 	w.must(http.StatusOK, "GET", chat+"/messages", "")
 	w.must(http.StatusOK, "GET", items+"/items?view=compacted", "")
+}
+
+// lightReads are the reads of a session that read little, however large it is: rows of a page, or sums.
+var lightReads = []string{
+	"/v1/sessions/:id", "/v1/sessions/:id/archive", "/v1/sessions/:id/checkpoints", "/v1/sessions/:id/hold",
+	"/v1/sessions/:id/pins", "/v1/sessions/:id/policy", "/v1/sessions/:id/policy/versions", "/v1/sessions/:id/results",
+	"/v1/sessions/:id/runs", "/v1/sessions/:id/runs/:run", "/v1/sessions/:id/timeline", "/v1/sessions/:id/tokens",
+	"/v1/conversations/:id",
+}
+
+// absent are reads of what the sessions of this test do not have.
+var absent = []string{
+	"/v1/sessions/:id/checkpoints/:n/context", "/v1/sessions/:id/results/uploads/:upload",
+	"/v1/conversations/:id/items/:item",
+}
+
+// requireWeights asks for every read of a session, of which two are named, in a process without memory.
+func (w *world) requireWeights(chat, items string) {
+	w.Helper()
+	fill := strings.NewReplacer(":ref", "m1-3", ":n", "1", ":upload", "u1", ":run", uuid.NewString(), ":item", "m1")
+	asked := 0
+	for _, route := range w.server.Routes() {
+		method, path, _ := strings.Cut(route, " ")
+		isSession := strings.HasPrefix(path, "/v1/sessions/:id")
+		if method != "GET" || !isSession && !strings.HasPrefix(path, "/v1/conversations/:id") {
+			continue
+		}
+		id := items
+		if isSession {
+			id = chat
+		}
+		asked++
+		got := w.ask("GET", fill.Replace(strings.Replace(path, ":id", id, 1)), "", "Accept-Encoding", "")
+		isLight := slices.Contains(lightReads, path) || slices.Contains(absent, path)
+		if isLight == (got.Code == http.StatusServiceUnavailable) {
+			w.Errorf("%s, which reads little: %v: %d %.200s", path, isLight, got.Code, got.Body)
+		}
+	}
+	if asked < 25 {
+		w.Errorf("%d routes", asked)
+	}
 }

@@ -53,8 +53,8 @@ func (r *Request) FillEnd(
 	return store.FillEnd(ctx, at, v, end)
 }
 
-// FromEnd has a newest view that BoundsEnd made by make, of an end of its log that is longer each time that make returns
-// ErrShortEnd. It reports false if the view must be read whole.
+// FromEnd has a newest view that BoundsEnd made by make, of an end of its log that is longer each time that make
+// returns ErrShortEnd. It reports false if the view must be read whole.
 //
 // Errors: those of FillEnd and of make.
 func (r *Request) FromEnd(
