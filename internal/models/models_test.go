@@ -1,12 +1,13 @@
 package models_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/varve-dev/varve/internal/models"
 )
@@ -100,12 +101,40 @@ func TestEveryModelIsFoundUnderEverySpellingOfItsNames(t *testing.T) {
 			} {
 				spelt := fmt.Sprintf(form, name)
 				for _, spelt := range []string{spelt, strings.ToUpper(spelt), strings.ReplaceAll(spelt, "_", "-")} {
-					if got := models.Canonical(spelt); got != m.ID {
-						t.Errorf("%s is %s, not %s", spelt, got, m.ID)
+					if got, want := models.Canonical(spelt), cmp.Or(m.SameAs, m.ID); got != want {
+						t.Errorf("%s is %s, not %s", spelt, got, want)
 					}
 				}
 			}
 		}
+	}
+}
+
+// TestNamesThatMoveHaveTheFiguresOfTheirDay has aliases that providers and gateways point at newer models in time.
+func TestNamesThatMoveHaveTheFiguresOfTheirDay(t *testing.T) {
+	t.Parallel()
+	r := models.Embedded()
+	for name, want := range map[string]int{
+		"mistral-large-latest": 1_048_576, "mistral/mistral-medium-latest": 262_144, "mistralai:mistral-small-latest": 262_144, "codestral-latest": 256_000,
+		"magistral-small-latest": 128_000, "magistral-medium-latest": 262_144, "devstral-latest": 262_144, "devstral-medium-latest": 262_144, "devstral-small-2505": 128_000,
+		"ministral-3b-latest": 131_072, "ministral-8b-latest": 262_144, "pixtral-large-latest": 128_000, "voxtral-small-latest": 32_768, "open-mixtral-8x7b": 32_000,
+		"gemini-flash-latest": 1_048_576, "models/gemini-pro-latest": 1_048_576, "gemini/gemini-flash-lite-latest": 1_048_576, "~google/gemini-flash-latest": 1_048_576,
+		"~anthropic/claude-opus-latest": 1_000_000, "openrouter/~anthropic/claude-haiku-latest": 1_000_000, "claude-sonnet-latest": 1_000_000, "~anthropic/claude-fable-latest": 1_000_000,
+		"chat-latest": 272_000, "openai/gpt-chat-latest": 272_000, "~openai/gpt-sol-latest": 922_000, "~openai/gpt-mini-latest": 272_000, "gpt-daybreak-blue-latest": 922_000,
+		"~x-ai/grok-latest": 500_000, "~moonshotai/kimi-latest": 1_048_576, "~z-ai/glm-latest": 1_048_576, "~deepseek/deepseek-pro-latest": 1_048_576, "deepseek-flash-latest": 1_048_576,
+		"accounts/fireworks/routers/minimax-latest": 512_000,
+	} {
+		if m, ok := r.Find(name); !ok || m.Window() != want {
+			t.Errorf("%s has a window of %d, %v; want %d", name, m.Window(), ok, want)
+		}
+	}
+	for _, name := range []string{"~anthropic/claude-opus-latest", "claude-haiku-latest"} {
+		if m := models.Of(name); !m.BindsThinking || !m.RefusesPrefill || m.SameAs == "" {
+			t.Errorf("%+v", m)
+		}
+	}
+	if m := models.Of("chat-latest"); m.Family != "gpt" {
+		t.Errorf("%+v", m)
 	}
 }
 
@@ -134,7 +163,7 @@ func TestAnUnknownModelHasTheFactsOfItsRelatives(t *testing.T) {
 		"claude-opus-6": newest, "anthropic/claude-sonnet-5.7": newest, "claude-zeus-1": newest,
 		"claude-opus-4-9":   {Family: "claude", MaxImages: 600, RefusesPrefill: true, SystemInMiddle: true},
 		"claude-3-9-sonnet": {Family: "claude", MaxImages: 100},
-		"gemini-9-flash":    {Family: "gemini"}, "mistral-large-9": {Family: "mistral"}, "open-mixtral-8x7b": {Family: "mistral"}, "o4-large": {Family: "gpt"},
+		"gemini-9-flash":    {Family: "gemini"}, "mistral-large-9": {Family: "mistral"}, "open-mixtral-9": {Family: "mistral"}, "o4-large": {Family: "gpt"},
 		"my-own": {}, "": {},
 	} {
 		got := models.Of(name)
@@ -304,7 +333,7 @@ func TestAModelsFiguresAreThoseOfItsEntry(t *testing.T) {
 		},
 		Facts: models.Facts{Family: "claude", MaxImages: 100},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }
