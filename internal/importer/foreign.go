@@ -29,7 +29,7 @@ var foreignKinds = []struct {
 	{"a Postman collection", marked("info._postman_id item[]")},
 	{"an OpenAPI description", marked("openapi paths", "swagger paths")},
 	{"a list of tools", marked("0.type=function 0.function.parameters", "0.name 0.input_schema", "tools[] !messages")},
-	{"OpenTelemetry's metrics or logs", marked("resourceMetrics[]", "resourceLogs[]")},
+	{"OpenTelemetry's metrics", marked("resourceMetrics[]")},
 	{"embeddings", marked("0.object=embedding 0.embedding[]", "object=embedding")},
 	{"fine-tuning data of prompts and completions", marked(
 		"prompt completion !messages !id", "0.prompt 0.completion !0.messages",

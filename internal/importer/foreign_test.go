@@ -29,7 +29,7 @@ var refused = map[string]string{
 	`{"info":{"_postman_id":"x","name":"n"},"item":[]}`:                                                                                               "Postman",
 	`{"openapi":"3.1.0","paths":{}}`:                                                                                                                  "OpenAPI",
 	`[{"type":"function","function":{"name":"f","parameters":{}}}]`:                                                                                   "a list of tools",
-	`{"resourceLogs":[{"scopeLogs":[]}]}`:                                                                                                             "metrics or logs",
+	`{"resourceMetrics":[{"scopeMetrics":[]}]}`:                                                                                                       "OpenTelemetry's metrics",
 	`{"object":"list","data":[{"object":"embedding","embedding":[0.1]}]}`:                                                                             "embeddings",
 	"{\"prompt\":\"a\",\"completion\":\"b\"}\n{\"prompt\":\"c\",\"completion\":\"d\"}":                                                                "fine-tuning",
 	`[{"chosen":"a","rejected":"b"}]`:                                                                                                                 "preferences",

@@ -7,19 +7,29 @@ import (
 	"time"
 )
 
-// Spans of OpenTelemetry in OTLP's JSON, alone or as lines. A span of a model's call has the messages so far and the
-// answer in its attributes, or in an event: by the conventions for generative AI
-// (https://opentelemetry.io/docs/specs/semconv/gen-ai/), those of OpenLLMetry and OpenInference, which number the
-// messages, and those of the AI SDK. Other spans are counted by their operation.
+// Spans of OpenTelemetry in OTLP's JSON, alone or as lines, and log records that belong to them. A span of a model's
+// call has the messages so far and the answer in its attributes, or in its events (otlp_events.go): by the conventions
+// for generative AI (https://opentelemetry.io/docs/specs/semconv/gen-ai/), those of OpenLLMetry and OpenInference,
+// which number the messages, those of the AI SDK, and those of Google's ADK. Other spans are counted by their
+// operation.
 var otlp = source{
-	name:   OTLP,
-	title:  "OpenTelemetry spans of models' calls (OTLP JSON)",
-	detect: marked("resourceSpans[]", "resource_spans[]", "0.resourceSpans[]"),
-	read:   readOTLP,
+	name:  OTLP,
+	title: "OpenTelemetry spans and events of models' calls (OTLP JSON)",
+	detect: marked("resourceSpans[]", "resource_spans[]", "0.resourceSpans[]", "resourceLogs[]", "resource_logs[]",
+		"0.resourceLogs[]"),
+	read: readOTLP,
+}
+
+// spanLog is what OTLP's records are read from. Log records may come before the spans that they belong to.
+type spanLog struct {
+	*traceLog
+	spans   []entry
+	records map[string][]otlpEvent // of models' calls, by the keys of their spans
+	order   []string               // of these keys
 }
 
 func readOTLP(f *File, id string, data []byte) error {
-	l := &traceLog{file: f}
+	l := &spanLog{traceLog: &traceLog{file: f}, records: map[string][]otlpEvent{}}
 	line := 0
 	for e := range f.records(data) {
 		for resource := range objects(e.first("resourceSpans", "resource_spans")) {
@@ -27,32 +37,58 @@ func readOTLP(f *File, id string, data []byte) error {
 				for span := range f.elements(parseArray(scope["spans"])) {
 					line++
 					span.line = line
-					l.span(span)
+					l.spans = append(l.spans, span)
+				}
+			}
+		}
+		for resource := range objects(e.first("resourceLogs", "resource_logs")) {
+			for scope := range objects(resource.first("scopeLogs", "scope_logs", "instrumentationLibraryLogs")) {
+				for record := range f.elements(parseArray(scope.first("logRecords", "log_records"))) {
+					line++
+					record.line = line
+					l.record(record)
 				}
 			}
 		}
 	}
+	for _, span := range l.spans {
+		l.span(span)
+	}
+	l.alone()
 	l.finish(id)
 	return nil
 }
 
-// span adds a span.
-func (l *traceLog) span(e entry) {
+// span adds a span, with what log records say of it.
+func (l *spanLog) span(e entry) {
 	a := otlpAttributes(e.object["attributes"])
+	events := listedEvents(a)
 	for event := range objects(e.object["events"]) {
-		for name, value := range otlpAttributes(event["attributes"]) {
+		events = append(events, spanEvent(event))
+	}
+	events = append(events, l.take(spanKey(e.object))...)
+	operation := stringValue(a.attribute("gen_ai.operation.name"))
+	if operation == "" {
+		operation = e.text("name")
+	}
+	l.called(e, a, events, operation)
+}
+
+// called adds a call of a model, or what a program as a whole did.
+func (l *spanLog) called(e entry, a object, events []otlpEvent, operation string) {
+	for _, event := range events {
+		for name, value := range event.attributes {
 			if a[name] == nil {
 				a[name] = value
 			}
 		}
 	}
-	operation := stringValue(a.attribute("gen_ai.operation.name"))
-	if operation == "" {
-		operation = e.text("name")
-	}
 	x := exchange{
 		entry: e, trace: e.text("traceId"), kind: "span " + operation, at: otlpTime(e.object["startTimeUnixNano"]),
-		input: otlpInput(a), output: otlpOutput(a),
+		input: otlpInput(a, events), output: otlpOutput(a, events),
+	}
+	if x.at.IsZero() && len(events) > 0 {
+		x.at = events[0].at
 	}
 	switch {
 	case !has(x.input) && !has(x.output):
@@ -102,11 +138,14 @@ func joined(members [][]byte) []byte {
 }
 
 // otlpInput returns what a model was given: a request, or messages.
-func otlpInput(a object) []byte {
+func otlpInput(a object, events []otlpEvent) []byte {
 	messages := a.attribute("gen_ai.input.messages", "ai.prompt.messages", "gen_ai.prompt", "gen_ai.content.prompt",
-		"input.value")
+		"gcp.vertex.agent.llm_request", "input.value")
 	if messages == nil {
 		messages = numbered(a, "gen_ai.prompt.", "llm.input_messages.")
+	}
+	if messages == nil {
+		messages = givenIn(events)
 	}
 	system := a.attribute("gen_ai.system_instructions")
 	if system == nil {
@@ -118,11 +157,16 @@ func otlpInput(a object) []byte {
 }
 
 // otlpOutput returns what a model answered.
-func otlpOutput(a object) []byte {
-	if found := a.attribute("gen_ai.output.messages", "gen_ai.completion", "gen_ai.content.completion"); found != nil {
+func otlpOutput(a object, events []otlpEvent) []byte {
+	found := a.attribute("gen_ai.output.messages", "gen_ai.completion", "gen_ai.content.completion",
+		"gcp.vertex.agent.llm_response")
+	if found != nil {
 		return firstChoice(found)
 	}
 	if found := numbered(a, "gen_ai.completion.", "llm.output_messages."); found != nil {
+		return found
+	}
+	if found := chosenIn(events); found != nil {
 		return found
 	}
 	if calls := a.attribute("ai.response.toolCalls"); calls != nil {

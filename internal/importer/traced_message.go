@@ -27,6 +27,8 @@ func (s *side) message(raw []byte, o object, role string) error {
 	case o.text("type") == "message":
 		s.said = append(s.said, said{body: message(o.text("role"), o["content"]), format: session.Anthropic})
 		return nil
+	case isConverse(o["content"]):
+		return s.converse(o, role)
 	}
 	return s.chat(raw, o, role)
 }
