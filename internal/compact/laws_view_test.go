@@ -200,16 +200,23 @@ func (l *trial) speaks(m int) bool {
 	return l.originals[m].Role == "assistant" || l.originals[m].Role == "model"
 }
 
-// nearest finds the call that a result in message m answers: the nearest one before it with its id and without an
-// answer.
+// nearest finds the call that a result in message m answers: the first one with its id and without an answer of the
+// nearest turn before it that has any.
 func (l *trial) nearest(m int, result wire.Part, answered map[[2]int]bool) ([2]int, bool) {
-	for c := m; c >= 0 && result.Kind == wire.Result; c-- {
-		parts := l.originals[c].Parts
-		for i := len(parts) - 1; i >= 0; i-- {
-			if before := c < m || i < result.Index; before && parts[i].Kind == wire.Call && parts[i].CallID == result.CallID && !answered[[2]int{c, i}] {
-				return [2]int{c, i}, true
+	for last := m; last >= 0 && result.Kind == wire.Result; {
+		first := last
+		for l.in.Format == session.OpenAIResponses && first > 0 && l.speaks(first) && l.speaks(first-1) {
+			first--
+		}
+		for c := first; c <= last; c++ {
+			for i, part := range l.originals[c].Parts {
+				before := c < m || i < result.Index
+				if before && part.Kind == wire.Call && part.CallID == result.CallID && !answered[[2]int{c, i}] {
+					return [2]int{c, i}, true
+				}
 			}
 		}
+		last = first - 1
 	}
 	return [2]int{}, false
 }

@@ -82,6 +82,9 @@ func (h *history) add(e *Entry, found *wire.Facts, reader *partReader) {
 		Assistant: m.role == assistant, StartsUnit: found.StartsUnit, Continues: e.Part > 0 && !e.Step,
 	})
 	m.unit = h.units.Unit()
+	if m.begins {
+		h.open.Turn()
+	}
 	for i := range found.Parts {
 		switch at := &found.Parts[i]; at.Kind {
 		case wire.Result:

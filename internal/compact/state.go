@@ -238,12 +238,16 @@ func (h *history) decode(base *Checkpoint, state []byte) bool {
 	for offset := 0; n > 0 && c.err == nil; n-- {
 		offset += h.decodeMessage(c, offset) + 1
 	}
+	unit := 0
 	for range c.count(0) {
 		var open call
 		if c.call(&open); c.err != nil || open.message >= len(h.messages) || open.part >= len(h.parts) {
 			return false
 		}
-		open.unit = h.messages[open.message].unit
+		if open.unit = h.messages[open.message].unit; open.unit != unit {
+			h.open.Turn()
+		}
+		unit = open.unit
 		h.open.Call(open.id, open.tool, open)
 		h.units.Called(open.unit)
 	}

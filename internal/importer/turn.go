@@ -114,6 +114,7 @@ func (d *draft) assistant(id string, content [][]byte) {
 		t.content = append(asBlocks(t.content), asBlocks(content)...)
 	} else {
 		t = &turn{id: id, content: content}
+		dialog.calls.Turn()
 		d.place(func() []byte { return message("assistant", contentValue(t.content)) })
 		t.answer = d.place(t.answered)
 		dialog.newest = t

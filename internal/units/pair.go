@@ -8,12 +8,13 @@ import (
 	"slices"
 )
 
-// nameReach bounds how many waiting calls of one id are searched for a name, so that pairing stays linear in any log.
-const nameReach = 64
+// reach bounds how many waiting calls of one id are looked at, so that pairing stays linear in any log. A turn has at
+// most 128 calls (OpenAI).
+const reach = 128
 
 // Pairer pairs the tool results of a conversation with its calls. Ids of calls repeat within a conversation, so a
-// result answers the nearest call before it that has its id and no result yet. If the result names its tool and
-// several calls wait under the id, the nearest one of that tool goes first.
+// result answers the nearest call before it that has its id and no result yet; of several in one turn (see Turn), the
+// first. If the result names its tool and several calls wait under the id, those of that tool go first.
 //
 // Within a message the order of its parts counts. Where only its lists of ids are known, its calls come before its
 // results: an AI SDK message holds both.
@@ -26,13 +27,20 @@ type Pairer[C any] struct {
 	calls   map[string][]waiting[C] // by id, oldest first
 	spare   [][]waiting[C]          // empty lists, to be used again
 	waiting int
+	turn    int
 	aliases map[string]string // the ids of calls by the keys of their aliases; nil until a result may have one
 }
 
 type waiting[C any] struct {
 	name string
+	turn int
 	call C
 }
+
+// Turn begins a turn of the assistant. Parallel calls may have one id: servers count the calls of each answer anew, or
+// give none. Their results come in their order, so of the calls of a turn the first is answered first. Who calls Turn
+// never has the nearest one answered first.
+func (p *Pairer[C]) Turn() { p.turn++ }
 
 // Call adds a call, which then waits for its result. The name is "" if it is unknown.
 func (p *Pairer[C]) Call(id, name string, call C) {
@@ -44,7 +52,7 @@ func (p *Pairer[C]) Call(id, name string, call C) {
 		calls = p.spare[n-1]
 		p.spare = p.spare[:n-1]
 	}
-	p.calls[id] = append(calls, waiting[C]{name, call})
+	p.calls[id] = append(calls, waiting[C]{name, p.turn, call})
 	p.waiting++
 	if p.aliases != nil {
 		p.alias(id)
@@ -78,16 +86,21 @@ func (p *Pairer[C]) Answer(id, name string) (call C, ok bool) {
 
 // choose returns the index of the call that a result answers.
 func choose[C any](calls []waiting[C], name string) int {
-	newest := len(calls) - 1
-	if name == "" {
-		return newest
-	}
-	for i := newest; i >= max(0, newest-nameReach); i-- {
-		if calls[i].name == name {
-			return i
+	chosen := len(calls) - 1
+	last := max(0, chosen-reach)
+	isNamed := false
+	for i := chosen; i >= last && name != "" && !isNamed; i-- {
+		if isNamed = calls[i].name == name; isNamed {
+			chosen = i
 		}
 	}
-	return newest
+	turn := calls[chosen].turn
+	for i := chosen - 1; i >= last && turn > 0 && calls[i].turn == turn; i-- {
+		if !isNamed || calls[i].name == name {
+			chosen = i
+		}
+	}
+	return chosen
 }
 
 // Waiting returns how many calls have no result yet.

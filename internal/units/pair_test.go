@@ -9,7 +9,7 @@ import (
 	"github.com/varve-dev/varve/internal/units"
 )
 
-// TestWhichCallAResultAnswers has a conversation a row: "+id:tool" is a call, "-id:tool" a result. want has for each
+// TestWhichCallAResultAnswers has a conversation a row: "+id:tool" is a call, "-id:tool" a result, T begins a turn. want has for each
 // result the position of the call that it answers, counted from 0 among the calls, or -1.
 func TestWhichCallAResultAnswers(t *testing.T) {
 	t.Parallel()
@@ -32,6 +32,11 @@ func TestWhichCallAResultAnswers(t *testing.T) {
 		"a result without a name takes the nearest":           {"+a:read +a:write -a", []int{1}, []int{0}},
 		"a call without a name is of no tool":                 {"+a:read +a -a:read -a", []int{0, 1}, nil},
 		"a name never goes before the id":                     {"+a:read +b:write -b:read", []int{1}, []int{0}},
+		"of a turn's calls of one id the first goes first":    {"T +a +a +a -a -a -a", []int{0, 1, 2}, nil},
+		"of two turns the newer one goes first":               {"T +a +a T +a +a -a -a -a", []int{2, 3, 0}, []int{1}},
+		"of a turn's calls of one name the first goes first":  {"T +a:f +a:g +a:f -a:f -a:f -a:g", []int{0, 2, 1}, nil},
+		"a name of an older turn goes before nearness":        {"T +a:f +a:f T +a:g -a:f -a:g -a", []int{0, 2, 1}, nil},
+		"a turn goes on behind a result":                      {"T +a +a -a +a -a -a", []int{0, 1, 2}, nil},
 		"the empty id is an id":                               {"+: +a -: -a", []int{0, 1}, nil},
 		"a result from the middle leaves the others in order": {"+a:x +a:y +a:z -a:y -a -a", []int{1, 2, 0}, nil},
 	} {
@@ -42,7 +47,11 @@ func TestWhichCallAResultAnswers(t *testing.T) {
 			calls := 0
 			for _, word := range strings.Fields(test.conversation) {
 				id, tool, _ := strings.Cut(word[1:], ":")
-				if word[0] == '+' {
+				switch word[0] {
+				case 'T':
+					p.Turn()
+					continue
+				case '+':
 					p.Call(id, tool, calls)
 					calls++
 					continue
@@ -84,14 +93,20 @@ func FuzzPairer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, steps []byte) {
 		type call struct {
 			id, name string
-			n        int
+			turn, n  int
 		}
+		turn := 0
 		var p units.Pairer[int]
 		var plain []call
 		for n, step := range steps {
-			if len(plain) > 60 { // a name is looked for among the newest 64
+			if len(plain) > 120 { // no more than the newest 128 are looked at
 				p.Clear()
 				plain = nil
+			}
+			if step>>4&7 == 7 {
+				p.Turn()
+				turn++
+				continue
 			}
 			id, name := fmt.Sprint(step&3), ""
 			if kind := step >> 2 & 3; kind > 0 {
@@ -99,7 +114,7 @@ func FuzzPairer(f *testing.F) {
 			}
 			if step < 128 {
 				p.Call(id, name, n)
-				plain = append(plain, call{id, name, n})
+				plain = append(plain, call{id, name, turn, n})
 				continue
 			}
 			want := -1
@@ -109,8 +124,14 @@ func FuzzPairer(f *testing.F) {
 					break
 				}
 			}
+			isNamed := want >= 0
 			for i := len(plain) - 1; i >= 0 && want < 0; i-- {
 				if plain[i].id == id {
+					want = i
+				}
+			}
+			for i := want - 1; i >= 0 && plain[want].turn > 0; i-- {
+				if plain[i].id == id && plain[i].turn == plain[want].turn && (!isNamed || name == "" || plain[i].name == name) {
 					want = i
 				}
 			}

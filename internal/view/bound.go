@@ -240,6 +240,7 @@ func (t *tailReader) read(i int, m *wire.Stored) {
 	assistant := found.Role == "assistant" || found.Role == "model"
 	if t.tracker.Add(units.Message{Assistant: assistant, StartsUnit: found.StartsUnit || err != nil}) {
 		t.starts = append(t.starts, i)
+		t.calls.Turn()
 		if assistant && t.sure == 0 {
 			t.sure = i
 		}

@@ -105,6 +105,7 @@ func (w *uiWriter) begin(n *Message) {
 		goesOn = last.role == role && w.whole(last.first) == w.whole(n) && (w.whole(n) < 0 || n.Part > 0)
 	}
 	if !goesOn {
+		w.open.Turn()
 		w.list = append(w.list, uiMessage{role: role, first: n})
 	}
 	m := &w.list[len(w.list)-1]

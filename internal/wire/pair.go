@@ -3,6 +3,7 @@ package wire
 import (
 	"slices"
 
+	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/units"
 )
 
@@ -29,6 +30,9 @@ func pair(list []Message) int {
 		if n.Role == User && n.flags&FlagPinned == 0 && !n.has(Result) {
 			p.early.Said()
 		}
+		if beginsTurn(list, i) {
+			p.open.Turn()
+		}
 		for j := range n.Blocks {
 			switch b := &n.Blocks[j]; b.Kind {
 			case Call:
@@ -44,6 +48,15 @@ func pair(list []Message) int {
 		}
 	}
 	return len(p.calls)
+}
+
+// beginsTurn reports whether message i begins a turn of the assistant. Each call of Responses is an item of its own.
+func beginsTurn(list []Message, i int) bool {
+	n := &list[i]
+	if i == 0 || n.Role != Assistant || list[i-1].Role != Assistant {
+		return n.Role == Assistant
+	}
+	return list[i-1].Origin != n.Origin && n.Format != session.OpenAIResponses
 }
 
 func (p *pairer) call(n *Message, b *Block) {

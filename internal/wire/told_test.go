@@ -9,6 +9,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/units"
 	"github.com/varve-dev/varve/internal/wire"
 )
 
@@ -16,7 +17,8 @@ import (
 // format: the substitutes that docs/formats.md lists are put back to what they stand for.
 type teller struct {
 	lines   []string
-	open    map[string][]int // calls without a result, by id
+	open    units.Pairer[int] // calls without a result
+	spoke   bool              // the last message is the assistant's
 	calls   int
 	called  []string // calls of the message: some formats have them behind all that it says
 	waiting []string // what results show: some formats have it behind the last of them
@@ -24,9 +26,13 @@ type teller struct {
 
 // told returns what a list of messages of a format tells, as lines.
 func told(f session.Format, bodies [][]byte) []string {
-	t := teller{open: map[string][]int{}}
+	var t teller
 	for _, body := range bodies {
 		for _, n := range wire.Decode(f, body) {
+			if n.Role == wire.Assistant && !(t.spoke && f == session.OpenAIResponses) {
+				t.open.Turn()
+			}
+			t.spoke = n.Role == wire.Assistant
 			if n.Role == wire.Tool {
 				t.call()
 			} else if n.Role != wire.Assistant {
@@ -55,12 +61,16 @@ func (t *teller) tell(p *wire.Block) {
 		t.thought(words(p.Text))
 	case wire.Call:
 		t.calls++
-		t.open[p.CallID] = append(t.open[p.CallID], t.calls)
+		t.open.Call(p.CallID, words(p.Name), t.calls)
 		t.called = append(t.called, fmt.Sprintf("call %d: %s %s", t.calls, words(p.Name), argumentsOf(p.Value)))
 	case wire.Result:
 		t.result(p)
 	case wire.Image, wire.File:
 		t.lines = append(t.lines, mediaOf(p)...)
+	case wire.Opaque:
+		if foundNothing := strings.Contains(string(p.Raw), `"tool_search_output"`) && strings.HasSuffix(string(p.Raw), `"tools":[]}`); !foundNothing {
+			t.text(opaque(p))
+		}
 	default:
 		t.text(opaque(p))
 	}
@@ -109,16 +119,14 @@ func (t *teller) thought(text string) {
 }
 
 func (t *teller) result(p *wire.Block) {
-	open := t.open[p.CallID]
-	if len(open) == 0 {
+	call, ok := t.open.Answer(p.CallID, words(p.Name))
+	if !ok {
 		t.orphan(p.IsError)
 		for i := range p.Content {
 			t.tell(&p.Content[i])
 		}
 		return
 	}
-	newest := len(open) - 1
-	t.open[p.CallID] = open[:newest]
 	var texts []string
 	for i := range p.Content {
 		c := &p.Content[i]
@@ -142,7 +150,7 @@ func (t *teller) result(p *wire.Block) {
 	case p.IsError || ok:
 		text = "failed: " + failed
 	}
-	t.lines = append(t.lines, fmt.Sprintf("result of %d: %s", open[newest], text))
+	t.lines = append(t.lines, fmt.Sprintf("result of %d: %s", call, text))
 }
 
 // opaque returns the text that replaces a block that only its format knows.

@@ -139,6 +139,9 @@ func (t *tracer) text(literal []byte) *Block {
 func nameResults(list []Message) {
 	var open units.Pairer[[]byte]
 	for i := range list {
+		if beginsTurn(list, i) {
+			open.Turn()
+		}
 		for j := range list[i].Blocks {
 			p := &list[i].Blocks[j]
 			switch p.Kind {
