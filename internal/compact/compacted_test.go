@@ -117,6 +117,12 @@ func (l *compactedLog) turns(n int) {
 			l.add(`{"role":"assistant","content":"done"}`)
 			continue
 		}
+		if l.format == session.OpenAIChat {
+			l.add(fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":"c%d","type":"function","function":{"name":"f","arguments":"{}"}}]}`, id))
+			l.add(fmt.Sprintf(`{"role":"tool","tool_call_id":"c%d","content":"%s"}`, id, text))
+			l.add(`{"role":"assistant","content":"done"}`)
+			continue
+		}
 		l.add(fmt.Sprintf(`{"type":"function_call","call_id":"c%d","name":"f","arguments":"{}"}`, id))
 		l.add(fmt.Sprintf(`{"type":"function_call_output","call_id":"c%d","output":"%s"}`, id, text))
 		l.add(`{"role":"assistant","content":"done"}`)

@@ -19,29 +19,39 @@ func (s *runState) setStaying() {
 		if starts == nil {
 			starts = s.startsOf(len(s.messages))
 		}
-		first, last := s.loading(m, starts)
+		staying := s.loading(m, starts)
 		tokens := 0
-		for k := first; k < last; k++ {
+		for _, k := range staying {
 			tokens += s.messages[k].now
 		}
 		if !loads.Fits(int64(tokens)) {
 			return
 		}
-		for k := first; k < last; k++ {
+		for _, k := range staying {
 			s.spared[k] = true
 			s.keepLoaded(k)
 		}
 	}
 }
 
-// loading returns the messages that stay for one that loads tools.
-func (s *runState) loading(m int, starts []bool) (first, last int) {
-	first, last = m, m+1
+// loading returns the messages that stay for one that loads tools: its unit, or the item alone, with the search that
+// found the tools and the reasoning that led to that.
+func (s *runState) loading(m int, starts []bool) (staying []int) {
+	first, last := m, m+1
 	if s.provider.Items {
-		for first > 0 && s.messages[first-1].role == assistant && wire.SearchesTools(s.in.Format, s.body(first-1)) {
-			first--
+		staying = append(staying, m)
+		id, isFound := wire.FoundBy(s.body(m))
+		for k := m - 1; k >= s.leading && isFound; k-- {
+			leads := len(staying) > 1 && staying[len(staying)-1] == k+1 && wire.IsThought(s.body(k))
+			isSearch := wire.IsSearch(s.body(k), id)
+			switch {
+			case leads || isSearch && (id == "" || len(staying) == 1):
+				staying = append(staying, k)
+			case id == "" || len(staying) > 1:
+				return staying
+			}
 		}
-		return first, last
+		return staying
 	}
 	for first > 0 && !starts[first] {
 		first--
@@ -49,7 +59,10 @@ func (s *runState) loading(m int, starts []bool) (first, last int) {
 	for last < len(s.messages) && !starts[last] {
 		last++
 	}
-	return first, last
+	for k := first; k < last; k++ {
+		staying = append(staying, k)
+	}
+	return staying
 }
 
 // keepLoaded keeps stages from changing the results of a message that load tools.

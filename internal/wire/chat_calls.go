@@ -80,13 +80,39 @@ func (n *Message) missing(answered map[int]bool) (list []Message) {
 	return list
 }
 
-// fitTypes gives calls the type that the provider requires, and leaves out of tool_calls what is no call.
-func (r *repairer) fitTypes(n *Message) {
-	isStray := func(p Block) bool { return p.Kind == Opaque && r.own(&p) && p.Raw[0] != '{' }
-	if slices.ContainsFunc(n.Blocks, isStray) {
-		n.Blocks, n.Edited = slices.DeleteFunc(n.Blocks, isStray), true
-		r.repaired("V-C11", "member_dropped", n, "what is no call is left out of tool_calls")
+// dropStrays leaves out of tool_calls what is no call.
+func (r *repairer) dropStrays(n *Message) {
+	isStray := func(p Block) bool {
+		return p.Kind == Opaque && p.Format == session.OpenAIChat && !p.Edited && isNoCall(p.Raw)
 	}
+	if n.Format == session.OpenAIChat && slices.ContainsFunc(n.Blocks, isStray) {
+		n.Blocks, n.Edited = slices.DeleteFunc(n.Blocks, isStray), true
+		r.told(n.Format == r.target, "V-C11", "member_dropped", n, "what is no call is left out of tool_calls")
+	}
+}
+
+// isNoCall reports whether an element of tool_calls is no call: it is no object, or has no id and calls nothing.
+func isNoCall(element []byte) bool {
+	tool := valueOf(element, "function")
+	if tool == nil || tool[0] != '{' {
+		tool = valueOf(element, "custom")
+	}
+	return element[0] != '{' || isVoid(element, "id") && callsNothing(tool)
+}
+
+// callsNothing reports whether a function or a custom tool has neither a name nor arguments.
+func callsNothing(tool []byte) bool {
+	return isVoid(tool, "name") && isVoid(tool, "arguments") && isVoid(tool, "input")
+}
+
+// isVoid reports whether a member is missing, null or an empty text.
+func isVoid(object []byte, name string) bool {
+	value := valueOf(object, name)
+	return value == nil || string(value) == `""`
+}
+
+// fitTypes gives calls the type that the provider requires.
+func (r *repairer) fitTypes(n *Message) {
 	for i := range n.Blocks {
 		p := &n.Blocks[i]
 		if p.Kind != Call || !r.own(p) || !isMistyped(p.Raw) {
@@ -137,7 +163,7 @@ func (c *checker) callsTyped() {
 	}
 	for i, body := range c.bodies {
 		for call := range elementsOf(body, "tool_calls") {
-			if call[0] != '{' {
+			if isNoCall(call) {
 				c.report(i, "there is no call in tool_calls: %s", call)
 			}
 		}

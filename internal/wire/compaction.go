@@ -150,6 +150,12 @@ func neededItems(view []Stored, from, at int) int {
 			calls.Call(stringMember(m.Body, "id"), "", from+i)
 		case approvalResponse:
 			calls.Answer(stringMember(m.Body, "approval_request_id"), "")
+		case searchCall:
+			if id := searchID(m.Body); id != "" {
+				calls.Call(id, "", from+i)
+			}
+		case searchOutput:
+			calls.Answer(searchID(m.Body), "")
 		}
 		for p := range found.Parts {
 			switch part := &found.Parts[p]; part.Kind {

@@ -12,6 +12,7 @@ import (
 func asks(d provider.Dialect) Options { return Options{Dialect: d} }
 
 const (
+	kimiTools   = `{"role":"system","tools":[{"type":"function","function":{"name":"f","parameters":{}}}]}`
 	thoughtDone = `{"role":"assistant","content":"done","reasoning_content":"hm"}`
 	developer   = `{"role":"developer","content":"d"}`
 	listUser    = `{"role":"user","content":[{"type":"text","text":"u"}]}`
@@ -78,6 +79,12 @@ var chatDialectFixtures = []fixture{
 	{"V-C10", "2,048 messages", Options{Model: "gpt-5"}, append([]string{someSystem}, slices.Repeat([]string{someUser}, 2047)...), nil},
 	{"V-C10", "2,049 messages", Options{Model: "gpt-5"}, append([]string{someSystem}, slices.Repeat([]string{someUser}, 2048)...), []string{"V-C10 2048"}},
 	{"V-C10", "another server", asks(provider.DeepSeek), slices.Repeat([]string{someUser}, 2049), nil},
+	{"V-C11", "what says nothing", Options{}, []string{someUser, `{"role":"assistant","content":"a","tool_calls":[{}]}`, someUser}, []string{"V-C11 1"}},
+	{"V-C3", "tools that a message declares", Options{}, []string{someUser, kimiTools, someUser}, nil},
+	{"V-D12", "tools that a message declares, at Kimi", Options{Model: "kimi-k3"}, []string{someUser, kimiTools, someUser}, nil},
+	{"V-D12", "beside an empty content", Options{Model: "kimi-k3"}, []string{someUser, `{"role":"system","content":null,` + kimiTools[len(`{"role":"system",`):], someUser}, []string{"V-D12 1"}},
+	{"V-D12", "at OpenAI", Options{Model: "gpt-5.6"}, []string{someUser, kimiTools, someUser}, []string{"V-D12 1"}},
+	{"V-D12", "at Z.ai", Options{Model: "glm-5.3"}, []string{someUser, kimiTools, someUser}, []string{"V-D12 1"}},
 	{"V-C11", "types", Options{}, append([]string{someUser, manyCalls(2, `"type":"function",`)}, manyTools(2)...), nil},
 	{"V-C11", "none", Options{}, append([]string{someUser, manyCalls(1, ``)}, manyTools(1)...), []string{"V-C11 1"}},
 	{"V-C11", "null", Options{}, append([]string{someUser, manyCalls(1, `"type":null,`)}, manyTools(1)...), []string{"V-C11 1"}},

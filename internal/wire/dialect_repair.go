@@ -15,6 +15,7 @@ func (r *repairer) fitChat(n *Message) {
 		return
 	}
 	r.fitRole(n)
+	r.fitDeclared(n)
 	r.fitTools(n)
 	r.fitMembers(n)
 	r.fitObjects(n)

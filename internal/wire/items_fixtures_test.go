@@ -37,6 +37,11 @@ func result(content string) string {
 	return says("user", `{"type":"tool_result","tool_use_id":"a","content":[`+content+`]}`)
 }
 
+const (
+	clientSearch = `{"type":"tool_search_call","call_id":"s","execution":"client","status":"completed","arguments":{"q":"x"}}`
+	clientFound  = `{"type":"tool_search_output","call_id":"s","execution":"client","status":"completed","tools":[{"type":"function","name":"f","parameters":{}}]}`
+)
+
 var boundItem = itemOf("reasoning", "rs_1", `,"summary":[],"encrypted_content":"e"`)
 
 func userParts(parts string) string { return `{"role":"user","content":[` + parts + `]}` }
@@ -79,6 +84,13 @@ var itemFixtures = map[session.Format][]fixture{
 		{"V-C9", "no arguments", Options{}, []string{userItem, `{"type":"function_call","call_id":"a","name":"f"}`, outputItem("a")}, []string{"V-C9 1"}},
 		{"V-C9", "a free text that is none", Options{}, []string{userItem, `{"type":"custom_tool_call","call_id":"a","name":"f","input":{"x":1}}`, `{"type":"custom_tool_call_output","call_id":"a","output":"r"}`}, []string{"V-C9 1"}},
 		{"V-R10", "an approval of a request", Options{}, []string{userItem, itemOf("mcp_approval_request", "mcpr_1", `,"server_label":"s","name":"f","arguments":"{}"`), `{"type":"mcp_approval_response","approval_request_id":"mcpr_1","approve":true}`, doneItem}, nil},
+		{"V-R11", "a search and what it found, with a call between", Options{}, []string{userItem, clientSearch, callItem("b"), clientFound, outputItem("b"), doneItem}, nil},
+		{"V-R11", "a search of the API's own", Options{}, []string{userItem, itemOf("tool_search_call", "tsc_1", `,"call_id":null,"execution":"server","status":"completed","arguments":{}`), doneItem}, nil},
+		{"V-R11", "a search that waits", Options{}, []string{userItem, clientSearch}, nil},
+		{"V-R11", "a search that nobody ran", Options{}, []string{userItem, clientSearch, userItem}, []string{"V-R11 1"}},
+		{"V-R11", "a search that waits, where nothing may", Options{Pending: SynthesizePending}, []string{userItem, clientSearch}, []string{"V-R11 1"}},
+		{"V-R11", "what was found without a search", Options{}, []string{userItem, clientFound, doneItem}, []string{"V-R11 1"}},
+		{"V-R11", "what was found twice", Options{}, []string{userItem, clientSearch, clientFound, clientFound, doneItem}, []string{"V-R11 3"}},
 		{"V-R10", "an approval without a request", Options{}, []string{userItem, `{"type":"mcp_approval_response","approval_request_id":"mcpr_1","approve":true}`, doneItem}, []string{"V-R10 1"}},
 		{"V-R9", "the same provider's", Options{Author: "gpt-5.1", Model: "openai/gpt-5"}, []string{userItem, boundItem, doneItem}, nil},
 		{"V-R9", "reasoning that is no secret", Options{Author: "gpt-oss", Model: "groq/gpt-oss"}, []string{userItem, `{"type":"reasoning","summary":[{"type":"summary_text","text":"hm"}]}`, doneItem}, nil},

@@ -45,7 +45,8 @@ var mayLoad = map[session.Format][]string{
 	session.Anthropic: {"tool_reference", "mcp_tool_listing", "tool_addition", "tool_removal", "output_config"},
 	session.OpenAIResponses: {"tool_search_call", "tool_search_output", "additional_tools", "mcp_list_tools",
 		"configuration_update"},
-	session.AISDK: {"tool_reference", "tools"},
+	session.AISDK:      {"tool_reference", "tools"},
+	session.OpenAIChat: {"tools"},
 }
 
 // LoadedTools returns the names of what a message loads: of tools, of MCP servers, and of the settings that it changes.
@@ -71,6 +72,8 @@ func LoadedTools(f session.Format, body []byte) (names []string) {
 				names = appendFound(names, part)
 			}
 		}
+	case f == session.OpenAIChat && MayLoad(f, body) && declaresTools(body):
+		names = appendTools(names, body)
 	case f == session.OpenAIResponses:
 		switch stringMember(body, "type") {
 		case "tool_search_output", "additional_tools":
@@ -158,14 +161,22 @@ func appendTools(names []string, of []byte) []string {
 		if member(tool, "tools") != (Span{}) {
 			names = appendTools(names, tool)
 		} else {
-			name := stringMember(tool, "name") + stringMember(tool, "server_label")
+			name := stringMember(tool, "name") + stringMember(valueOf(tool, "function"), "name") +
+				stringMember(tool, "server_label")
 			names = append(names, stringMember(tool, "type")+" "+name)
 		}
 	}
 	return names
 }
 
-// SearchesTools reports whether an item is the search that a tool_search_output is of: they stay together.
-func SearchesTools(f session.Format, body []byte) bool {
-	return f == session.OpenAIResponses && isType(body, "tool_search_call")
+// FoundBy returns the id of the search whose output an item of Responses is, "" for one that the API ran itself;
+// isFound is false for any other item.
+func FoundBy(item []byte) (id string, isFound bool) {
+	return searchID(item), isType(item, searchOutput)
 }
+
+// IsSearch reports whether an item is the search of this id, or one without an id that the API ran itself.
+func IsSearch(item []byte, id string) bool { return isType(item, searchCall) && searchID(item) == id }
+
+// IsThought reports whether an item is reasoning.
+func IsThought(item []byte) bool { return isType(item, "reasoning") }

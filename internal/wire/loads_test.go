@@ -25,6 +25,8 @@ func TestWhatAMessageLoadsIsNamed(t *testing.T) {
 			[]string{"mcp s"}},
 		{session.OpenAIResponses, `{"type":"tool_search_output","call_id":"a","tools":[{"type":"function","name":"f"}]}`, []string{"function f"}},
 		{session.OpenAIResponses, `{"type":"mcp_list_tools","server_label":"s","tools":[{"name":"f"}]}`, []string{"mcp s"}},
+		{session.OpenAIChat, `{"role":"system","tools":[{"type":"function","function":{"name":"f","parameters":{}}}]}`, []string{"function f"}},
+		{session.OpenAIChat, `{"role":"user","content":"tools","tools":[{"type":"function","function":{"name":"f"}}]}`, nil},
 		{session.AISDK, `{"role":"assistant","parts":[{"type":"tool-find","providerExecuted":true,"output":[{"type":"tool_reference","toolName":"f"}]}]}`,
 			[]string{"f"}},
 		{session.AISDK, `{"role":"assistant","parts":[{"type":"tool-find","providerExecuted":true,"output":{"tools":[{"type":"function","name":"f"}]}}]}`,

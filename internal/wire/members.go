@@ -201,12 +201,14 @@ func (w *memberWalk) member(key Span, of *provider.Object) *provider.Member {
 // takes reports whether a member may have a value.
 func (w *memberWalk) takes(m *provider.Member, value int) bool {
 	switch {
-	case m == nil:
+	case m == nil, m.System && !isSystemRole(stringMember(w.body, "role")):
 		return false
 	case m.NotNull && w.body[value] == 'n', m.Null && w.body[value] != 'n':
 		return false
 	case m.NotVoid:
 		return w.body[value] == '[' && w.body[rawjson.Inside(w.body, value)] != ']'
+	case m.Named:
+		return w.body[value] != '{' || !callsNothing(w.body[value:rawjson.Skip(w.body, value)])
 	}
 	return true
 }

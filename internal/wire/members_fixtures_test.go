@@ -10,6 +10,7 @@ var memberFixtures = map[session.Format][]fixture{
 			`{"role":"user","name":"n","content":[{"type":"text","text":"u","cache_control":{"type":"ephemeral"}},{"type":"image_url","image_url":{"url":"https://a/b.png","detail":"low"}}]}`}, nil},
 		{"V-C6", "a message of openai-python", Options{}, []string{someUser, `{"content":"a","refusal":null,"role":"assistant","annotations":[],"audio":null,"function_call":null,"tool_calls":null}`}, []string{"V-C6 1", "V-C6 1"}},
 		{"V-C6", "an empty array of calls", Options{}, []string{someUser, `{"role":"assistant","content":"a","tool_calls":[ ]}`}, []string{"V-C6 1"}},
+		{"V-C6", "what is left of a function_call in a stream", Options{}, []string{someUser, `{"role":"assistant","content":"a","function_call":{}}`, `{"role":"assistant","content":"b","function_call":{"name":"","arguments":""}}`}, []string{"V-C6 1", "V-C6 2"}},
 		{"V-C6", "what a program keeps beside the content", Options{}, []string{`{"role":"user","content":"u","extra":{"raw_output":"much","returncode":0}}`}, []string{"V-C6 0"}},
 		{"V-C6", "a member of a call, of a function and of a sound", Options{}, []string{someUser, `{"role":"assistant","content":null,"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":"{}","parsed_arguments":null}}],"audio":{"id":"x","data":"AA==","transcript":"t"}}`, chatTool("a")},
 			[]string{"V-C6 1", "V-C6 1", "V-C6 1", "V-C6 1"}},

@@ -56,6 +56,9 @@ func TestEveryMemberOfTheTableIsInAView(t *testing.T) {
 					value = "null"
 				}
 				known, _ := p.message(m.Name, value)
+				if m.System {
+					known = strings.Replace(known, `"role":1`, `"role":"system"`, 1)
+				}
 				if got := expelled(f, known); got != known {
 					t.Errorf("%s%s.%s: %s becomes %s", f, p.name, m.Name, known, got)
 				}

@@ -46,6 +46,7 @@ func (s *scanner) openAIChat(top Span) {
 		s.cites(v, "annotations", "audio")
 		s.content(v.at("content"), s.chatBlock)
 		s.filled = s.filled || s.is(v.at("content"), '"') || s.saysSound(v) // "" is content to this provider
+		s.declaresTools(v)
 		s.chatBesideContent(v)
 		s.chatCalls(v)
 		s.chatOtherThoughts(v)
@@ -117,9 +118,11 @@ func (s *scanner) chatBesideContent(v *object) {
 
 // chatCalls reads tool_calls, or function_call if there are none: some libraries repeat the first tool call there.
 func (s *scanner) chatCalls(v *object) {
-	i := 0
+	i, calls := 0, 0
 	for call := range s.elements(v.at("tool_calls")) {
-		s.chatCall(i, call)
+		if s.chatCall(i, call) {
+			calls++
+		}
 		i++
 	}
 	s.loose = s.loose || i > chat.MaxCalls
@@ -127,9 +130,10 @@ func (s *scanner) chatCalls(v *object) {
 	tool := s.object(legacy)
 	switch {
 	case !s.is(legacy, '{'):
-	case i > 0 && s.ir != nil:
+	case s.isVoidCall(&object{}, &tool): // it is left out as a member
+	case calls > 0 && s.ir != nil:
 		s.ir.twin = legacy.Of(s.body)
-	case i > 0:
+	case calls > 0:
 		s.misnamed = !chat.Tools.Take(s.name(tool.at("name")))
 	default:
 		id := s.functionCallID(s.name(tool.at("name")), "/function_call/name")
@@ -137,30 +141,38 @@ func (s *scanner) chatCalls(v *object) {
 	}
 }
 
-func (s *scanner) chatCall(i int, raw Span) {
-	if !s.is(raw, '{') {
-		s.opaque(raw)
-		s.loose = true
-		return
-	}
+// isVoidCall reports whether a call says nothing, neither its id nor what is called: libraries that put a stream
+// together leave such ones.
+func (s *scanner) isVoidCall(v, tool *object) bool {
+	return s.empty(v.at("id")) && s.empty(tool.at("name")) && s.empty(tool.at("arguments")) && s.empty(tool.at("input"))
+}
+
+// chatCall reads an element of tool_calls, and reports whether it is a call.
+func (s *scanner) chatCall(i int, raw Span) bool {
 	v := s.object(raw)
-	s.strict = s.strict || v.at("custom") != (Span{}) || v.at("extra_content") != (Span{}) ||
-		v.at(litellmFields) != (Span{})
-	typed := s.equals(v.at("type"), "function") && !s.absent(v.at("function")) ||
-		s.equals(v.at("type"), "custom") && s.absent(v.at("function"))
-	s.loose = s.loose || !typed
-	id := s.callID(v.at("id"), func() string { return fmt.Sprintf("/tool_calls/%d/id", i) })
 	named, custom := v.at("function"), false
 	if !s.is(named, '{') {
 		named = v.at("custom")
 		custom = s.is(named, '{')
 	}
 	tool := s.object(named)
+	if !s.is(raw, '{') || s.isVoidCall(&v, &tool) {
+		s.opaque(raw)
+		s.loose = true
+		return false
+	}
+	s.strict = s.strict || v.at("custom") != (Span{}) || v.at("extra_content") != (Span{}) ||
+		v.at(litellmFields) != (Span{})
+	typed := s.equals(v.at("type"), "function") && !s.absent(v.at("function")) ||
+		s.equals(v.at("type"), "custom") && s.absent(v.at("function"))
+	s.loose = s.loose || !typed
+	id := s.callID(v.at("id"), func() string { return fmt.Sprintf("/tool_calls/%d/id", i) })
 	s.strict = s.strict || tool.at(litellmFields) != (Span{})
 	if b := s.addChatCall(Part{Raw: raw, CallID: id}, &tool, custom); b != nil {
 		b.Signature = chatSignature(id, s.value(v.at("extra_content")), s.value(v.at(litellmFields)),
 			s.value(tool.at(litellmFields)))
 	}
+	return true
 }
 
 // addChatCall adds a call with the tool's name and its arguments, or the input if it is a custom tool.

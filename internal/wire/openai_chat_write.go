@@ -71,9 +71,10 @@ func (w *chatWriter) message(n *Message, said []*Block) {
 	if n.Name != nil && n.Role != Other && n.Role != Tool {
 		dst = with(dst, `,"name":`, n.Name)
 	}
-	if n.Role == Assistant {
+	switch {
+	case n.Role == Assistant:
 		dst = w.assistant(dst, n, said)
-	} else {
+	case len(said) > 0 || !n.declares():
 		dst = w.content(dst, said, n.Role)
 	}
 	w.add(append(w.extra(dst, n), '}'))

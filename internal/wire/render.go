@@ -15,7 +15,7 @@ func UserMessage(f session.Format, literal []byte) []byte {
 
 // RenditionVersion changes whenever Render writes other bytes for the same view than before: it is in the ETags of
 // readers. A test compares it with a digest of what Render writes.
-const RenditionVersion = "27"
+const RenditionVersion = "28"
 
 // Rendition is a view in one format.
 type Rendition struct {
@@ -32,9 +32,9 @@ type Rendition struct {
 //
 // The steps, each over the whole view: prepare (every message alone), unbind (thinking behind a change), arrange (calls
 // and their results), fitPackage (of the AI SDK), merge, splitCalls, unbind (behind late results), settleMCPApprovals,
-// renameTools, match (the forms of OpenAI's calls), settleSystem and settleServerTools (Anthropic's own),
-// dropIdleReasoning, sign (calls of Gemini), rename (ids), limitCacheMarks, ends (first and last role), limitMessages,
-// fitOrder (for a dialect).
+// settleSearches, renameTools, match (the forms of OpenAI's calls), settleSystem and settleServerTools (Anthropic's
+// own), dropIdleReasoning, sign (calls of Gemini), rename (ids), limitCacheMarks, ends (first and last role),
+// limitMessages, fitOrder (for a dialect).
 //
 // The only error is that of a context that has ended: reading and writing look at it before each message, so that a
 // caller who has left costs no more than the message at hand and the steps between, which read no JSON.
@@ -51,6 +51,7 @@ func Render(ctx context.Context, target session.Format, view []Stored, o Options
 	}
 	list = r.unbind(list, r.late)
 	r.settleMCPApprovals(list)
+	list = r.settleSearches(list)
 	r.renameTools(list)
 	r.match(list)
 	list = r.settleSystem(list)

@@ -143,6 +143,7 @@ func (n *Message) splitResults() []Message {
 // reports whether it is the view's last message.
 func (r *repairer) clean(n *Message, last bool) bool {
 	r.adoptThoughts(n)
+	r.dropStrays(n)
 	if r.dropsEmptyTexts(n) {
 		r.dropEmptyTexts(n)
 	}
@@ -177,7 +178,7 @@ func (r *repairer) clean(n *Message, last bool) bool {
 func (r *repairer) hasContent(n *Message) bool {
 	if r.target == session.OpenAIChat && r.keepsFormat(n) && n.Role != Tool {
 		said := func(p Block) bool { return p.Kind != Text || len(p.Text) > len(`""`) }
-		return slices.ContainsFunc(n.Blocks, said) || hasSound(n)
+		return slices.ContainsFunc(n.Blocks, said) || hasSound(n) || n.declares()
 	}
 	return len(n.Blocks) > 0
 }

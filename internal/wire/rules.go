@@ -79,6 +79,8 @@ var rules = []Rule{
 	{Code: "V-R9", Formats: forResponses, check: (*checker).reasoningBound},
 	// https://community.openai.com/t/incorrect-behavior-of-conversation-api-with-mcp-approval-output-item/1365706
 	{Code: "V-R10", Formats: forResponses, check: (*checker).approvalsAnswer},
+	// openai/codex, context_manager/normalize.rs
+	{Code: "V-R11", Formats: forResponses, check: (*checker).searchesPaired},
 	// anthropics/claude-code#1237, OpenHands/OpenHands#7512
 	{Code: "V-A1", Formats: forAnthropic, check: (*checker).callsAnswered, shape: true},
 	// tghamm/Anthropic.SDK#184
@@ -155,6 +157,8 @@ var rules = []Rule{
 	{Code: "V-D10", Formats: forChat, check: (*checker).chatCallsSigned},
 	// vllm-project/vllm#43995, #47761; ollama/ollama, openai.go
 	{Code: "V-D11", Formats: forChat, check: (*checker).inputsFit},
+	// docs.morphllm.com/sdk/components/dynamic-tool-loading; MoonshotAI/kimi-code
+	{Code: "V-D12", Formats: forChat, check: (*checker).declarationsFit},
 	// vercel/ai, convert-to-model-messages.ts
 	{Code: "V-U1", Formats: forAISDK, check: (*checker).toolStates,
 		words: map[session.Format][]string{session.AISDK: finalStates}},

@@ -256,7 +256,7 @@ func (s *scanner) isMendable(f session.Format, p *Part) bool {
 		return MayCompact(f, raw) && compactorOf(f, raw) != ""
 	case session.OpenAIResponses:
 		if p.Kind == Opaque {
-			return isCompactionItem(raw) || isType(raw, approvalResponse)
+			return isCompactionItem(raw) || isType(raw, approvalResponse) || searchID(raw) != ""
 		}
 		return p.Kind == Reasoning && byID(raw)
 	}

@@ -212,6 +212,7 @@ func (m *turnMaker) item() string {
 	case 23:
 		return made("apply_patch_call", "apc_", `"call_id":"`+call+`","operation":{"type":"`+m.one("create_file", "update_file")+`","path":"a","diff":"+a"},"status":"completed"`, `"status":"completed","output":"r"`)
 	case 24:
+		m.results = append(m.results, `{"type":"tool_search_output","call_id":"`+call+`","execution":"client","status":"completed","tools":[]}`)
 		return made("tool_search_call", "tsc_", `"call_id":"`+call+`","execution":"client","status":"completed","arguments":{"q":"f"}`, "")
 	case 11:
 		return made("computer_call", "cu_", `"call_id":"`+call+`",`+m.one(`"action":{"type":"screenshot"}`, `"actions":[{"type":"click","button":"left","x":1,"y":2},{"type":"wait"}]`)+`,"pending_safety_checks":[],"status":"completed"`, `"output":{"type":"computer_screenshot","image_url":"data:image/png;base64,iVBORw0KGgo="}`)

@@ -13,7 +13,7 @@ import (
 // weightless are the members that may be large and whose bytes count nothing, by format, with the reason.
 var weightless = map[session.Format]map[string]string{
 	session.OpenAIChat: {
-		"reasoning_details": "only an array goes out", "thinking_blocks": "only an array goes out",
+		"tools": "only an array of the system goes out", "reasoning_details": "only an array goes out", "thinking_blocks": "only an array goes out",
 		"content[image_url].image_url.url": "a picture counts by its size", "content[input_audio].input_audio.data": "a sound counts as one",
 		"content[file].file.file_data": "a file counts as one",
 	},

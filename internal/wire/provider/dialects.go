@@ -68,8 +68,9 @@ type Variant struct {
 	LastUser     bool     // the last message is not the assistant's
 	ObjectInputs bool     // the arguments of a call are an object
 
-	Unsigned   bool // thinking goes back as it came, without a signature, whoever thought it
-	SignsCalls bool // the first call of a message has Google's signature, from Gemini 3 on
+	Unsigned      bool // thinking goes back as it came, without a signature, whoever thought it
+	DeclaresTools bool // messages of the system may declare tools
+	SignsCalls    bool // the first call of a message has Google's signature, from Gemini 3 on
 
 	CallsAfterUser bool // calls are directly after what the user says, or after results
 
@@ -192,6 +193,7 @@ var variants = map[session.Format]map[Dialect]func(*Facts){
 		Moonshot: func(p *Facts) {
 			p.Reasoning, p.Roles = RequiresWithCalls, fewRoles
 			p.NoCustom, p.ObjectInputs = true, true
+			p.DeclaresTools = true
 		},
 		Ollama: func(p *Facts) {
 			p.Reasoning, p.Thoughts = TakesReasoning, "reasoning"

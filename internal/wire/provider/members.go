@@ -28,6 +28,8 @@ type Member struct {
 	In      *Object // what the object that it holds may be, or those in its array; nil for anything
 	NotNull bool    // null is refused: the member is left out instead
 	NotVoid bool    // so is anything but an array with elements
+	System  bool    // only messages of the system may have it
+	Named   bool    // an object is refused that has neither a name nor arguments
 	Null    bool    // anything but null is refused
 	Free    bool    // its bytes weigh nothing: it is counted by what it shows, or no model sees it
 }
@@ -74,14 +76,14 @@ var messages = map[session.Format]*Object{
 }
 
 // object returns an Object with members of these names, separated by spaces. A ? behind a name means NotNull, a !
-// both NotNull and NotVoid, a - Null.
+// both NotNull and NotVoid, a - Null, a + Named.
 func object(names string) *Object {
 	o := &Object{}
 	for name := range strings.FieldsSeq(names) {
-		bare := strings.TrimRight(name, "?!-")
+		bare := strings.TrimRight(name, "?!-+")
 		end := name[len(bare):]
 		o.Members = append(o.Members, Member{
-			Name: bare, NotNull: end == "?" || end == "!", NotVoid: end == "!", Null: end == "-",
+			Name: bare, NotNull: end == "?" || end == "!", NotVoid: end == "!", Null: end == "-", Named: end == "+",
 		})
 	}
 	return o
@@ -96,6 +98,12 @@ func (o *Object) holds(name string, in *Object) *Object {
 // answers sets the members that only an answer has, separated by spaces, and returns the object.
 func (o *Object) answers(names string) *Object {
 	o.Answers = strings.Fields(names)
+	return o
+}
+
+// system sets System of the member of a name, and returns the object.
+func (o *Object) system(name string) *Object {
+	o.Member([]byte(name)).System = true
 	return o
 }
 

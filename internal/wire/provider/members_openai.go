@@ -8,17 +8,19 @@ package provider
 // Beyond OpenAI's types, the lists have what compatible servers need to have back: reasoning_content (DeepSeek,
 // Moonshot), reasoning (vLLM, Groq, Ollama), reasoning_details (OpenRouter), thinking_blocks (LiteLLM), extra_content
 // and provider_specific_fields (LiteLLM) with Google's signatures, cache_control, prefix (Mistral, DeepSeek), partial
-// (Qwen, Kimi), and blocks of videos, sounds and thinking.
+// (Qwen, Kimi), tools (Kimi), and blocks of videos, sounds and thinking.
 //
 // An empty array or null in the place of calls is refused: "Invalid 'messages[1].tool_calls': empty array. Expected an
-// array with minimum length 1" (openai/openai-node#1341).
+// array with minimum length 1" (openai/openai-node#1341). Both members of a function_call are required: one without
+// either is what is left of a stream.
 var (
 	chatMessage = object("role content tool_call_id? tool_calls! name? reasoning_content reasoning refusal "+
-		"function_call audio reasoning_details! thinking_blocks! cache_control? prefix? partial? extra_content?").
+		"function_call+ audio reasoning_details! thinking_blocks! cache_control? prefix? partial? extra_content? "+
+		"tools!").
 		holds("content", chatBlock).holds("tool_calls", chatCall).
 		holds("function_call", object("name arguments")).
 		holds("audio", object("id").answers("data expires_at transcript")).
-		answers("annotations parsed")
+		system("tools").answers("annotations parsed")
 
 	chatBlock = blocks("text", map[string]*Object{
 		"text":    object("type text cache_control? prompt_cache_breakpoint?").free("text"),

@@ -254,6 +254,7 @@ var exceptions = map[session.Format][]exception{
 	},
 	session.OpenAIChat: {
 		{"DeepSeek, Qwen and Moonshot, vLLM, Groq and Ollama want it back", ".reasoning_content .reasoning"},
+		{"Kimi takes tools that a message of the system declares", ".tools"},
 		{"OpenRouter and LiteLLM want it back", ".reasoning_details .thinking_blocks"},
 		{"Google wants signatures back", ".extra_content .tool_calls.extra_content"},
 		{"LiteLLM has Google's signatures there", ".tool_calls.provider_specific_fields " +
