@@ -2,7 +2,10 @@ package tools
 
 import (
 	"context"
+	"encoding/json"
+	"sync"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -17,23 +20,44 @@ func NewMCP(version string, list []*Definition, call Call) *mcp.Server {
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
 	})
 	for _, d := range list {
-		server.AddTool(d.MCP(), func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		server.AddTool(listed()[d.Name], func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return call(ctx, req.Params.Name, req.Params.Arguments), nil
 		})
 	}
 	return server
 }
 
-// MCP returns a tool as MCP lists it.
-func (d *Definition) MCP() *mcp.Tool {
+// listed are the tools as MCP lists them, by name. A server is made for each request, and takes only schemas of this type
+// as they are.
+var listed = sync.OnceValue(func() map[string]*mcp.Tool {
+	made := map[string]*mcp.Tool{}
+	for _, d := range definitions {
+		made[d.Name] = d.mcp()
+	}
+	return made
+})
+
+func typed(schema any) *jsonschema.Schema {
+	encoded, err := json.Marshal(schema)
+	if err != nil {
+		panic(err) // they are literals
+	}
+	made := &jsonschema.Schema{}
+	if err := json.Unmarshal(encoded, made); err != nil {
+		panic(err)
+	}
+	return made
+}
+
+func (d *Definition) mcp() *mcp.Tool {
 	reads, no := d.Name != RequestCompaction, false
 	hints := &mcp.ToolAnnotations{Title: d.Title, ReadOnlyHint: reads, IdempotentHint: true, OpenWorldHint: &no}
 	if !reads {
 		hints.DestructiveHint = &no
 	}
 	return &mcp.Tool{
-		Name: d.Name, Title: d.Title, Description: d.Description, InputSchema: d.InputSchema(),
-		OutputSchema: d.Output, Annotations: hints,
+		Name: d.Name, Title: d.Title, Description: d.Description, InputSchema: typed(d.InputSchema()),
+		OutputSchema: typed(d.Output), Annotations: hints,
 	}
 }
 
