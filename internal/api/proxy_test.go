@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,20 +21,39 @@ import (
 	"github.com/varve-dev/varve/internal/api"
 )
 
-// TestBehindNginx asks through an nginx with the lines of docs/operations.md, over TLS and HTTP/2, and through one
-// with nginx's defaults.
-func TestBehindNginx(t *testing.T) {
+// TestBehindAProxy asks through nginx and Caddy: with the lines of docs/operations.md, over TLS and HTTP/2, and with
+// their defaults.
+func TestBehindAProxy(t *testing.T) {
 	t.Parallel()
-	program, err := exec.LookPath("nginx")
-	if err != nil {
-		t.Skip("there is no nginx on this machine:", err)
+	for name, start := range map[string]func(w *world, program, address string) *proxy{
+		"nginx": (*world).nginx, "caddy": (*world).caddy,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			program, err := exec.LookPath(name)
+			if err != nil {
+				t.Skip("it is not on this machine:", err)
+			}
+			w := newWorld(t)
+			server := httptest.NewUnstartedServer(w.server)
+			server.Config = api.NewServer(w.server)
+			server.Start()
+			t.Cleanup(server.Close)
+			p := start(w, program, strings.TrimPrefix(server.URL, "http://"))
+			p.carries(t, w)
+			for _, at := range []string{p.documented, p.plain} {
+				p.follows(t, w, at)
+			}
+			if got := p.send(t, p.documented, w.key, "GET", "/metrics", nil); got.status != http.StatusNotFound {
+				t.Errorf("others can read metrics: %+v", got)
+			}
+		})
 	}
-	w := newWorld(t)
-	server := httptest.NewUnstartedServer(w.server)
-	server.Config = api.NewServer(w.server)
-	server.Start()
-	t.Cleanup(server.Close)
-	p := w.nginx(program, strings.TrimPrefix(server.URL, "http://"))
+}
+
+// carries requires that bodies and answers of the sizes that Varve takes come through.
+func (p *proxy) carries(t *testing.T, w *world) {
+	t.Helper()
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"format":"openai-chat","window_tokens":10000000,"policy":{"trigger":0.95,"trigger_bytes":0}}`)
 	large := batch("openai-chat", user(strings.Repeat("words of 16 byte", 6<<20/16)))
 	for _, test := range []struct {
@@ -46,7 +64,6 @@ func TestBehindNginx(t *testing.T) {
 		{p.documented, "POST", "/v1/sessions/s/messages", large, http.StatusCreated},
 		{p.documented, "GET", "/v1/sessions/s/context", "", http.StatusOK},
 		{p.documented, "GET", "/v1/sessions/s/export", "", http.StatusOK},
-		{p.documented, "GET", "/metrics", "", http.StatusNotFound},
 		{p.documented, "POST", "/v1/sessions/s/messages", strings.Repeat(" ", 33<<20), http.StatusRequestEntityTooLarge},
 		{p.plain, "POST", "/v1/sessions/s/messages", batch("openai-chat", user(strings.Repeat("16 bytes of text", 900<<10/16))), http.StatusCreated},
 		{p.plain, "GET", "/v1/sessions/s/context", "", http.StatusOK},
@@ -63,32 +80,61 @@ func TestBehindNginx(t *testing.T) {
 			t.Errorf("%s has %d bytes", test.path, len(got.body))
 		}
 	}
-	for _, at := range []string{p.documented, p.plain} {
-		p.follows(t, w, at)
-	}
 }
 
-// proxy is an nginx: one server as it is documented, one with nginx's defaults.
+// proxy is a running proxy: one server as it is documented, which speaks TLS, one with the program's defaults.
 type proxy struct {
 	documented, plain string
 	client            *http.Client
 }
 
-// lines of nginx's configuration between two fences.
-var fenced = regexp.MustCompile("(?s)```nginx\n(server \\{\n    listen 443.*?)```")
-
-// nginx starts one before an address.
-func (w *world) nginx(program, address string) *proxy {
+// documented returns the lines for a program of docs/operations.md.
+func documented(w *world, program string) string {
 	w.Helper()
 	docs, err := os.ReadFile("../../docs/operations.md")
 	if err != nil {
 		w.Fatal(err)
 	}
-	found := fenced.FindSubmatch(docs)
-	if found == nil {
-		w.Fatal("docs/operations.md has no lines for nginx")
+	_, behind, found := strings.Cut(string(docs), "```"+program+"\n")
+	lines, _, ended := strings.Cut(behind, "```")
+	if !found || !ended {
+		w.Fatal("docs/operations.md has no lines for", program)
 	}
-	dir := w.TempDir()
+	return lines
+}
+
+// nginx starts one before an address.
+func (w *world) nginx(program, address string) *proxy {
+	w.Helper()
+	p, dir := newProxy(w)
+	lines := strings.NewReplacer("listen 443", "listen "+p.documented, "127.0.0.1:8080", address, "/etc/ssl", dir).Replace(documented(w, "nginx"))
+	as := "" // the worker is nobody otherwise, who cannot write into dir
+	if os.Getuid() == 0 {
+		as = "user root; "
+	}
+	configuration := as + "pid nginx.pid; error_log stderr; daemon off; worker_processes 1; events {}\nhttp { access_log off;\n" +
+		"client_body_temp_path b; proxy_temp_path p; fastcgi_temp_path f; uwsgi_temp_path u; scgi_temp_path s;\n" + lines +
+		"server { listen " + p.plain + "; location / { proxy_pass http://" + address + "; } }\n}\n"
+	p.run(w, exec.Command(program, "-p", dir, "-c", "nginx.conf"), dir, "nginx.conf", configuration)
+	return p
+}
+
+// caddy starts one before an address.
+func (w *world) caddy(program, address string) *proxy {
+	w.Helper()
+	p, dir := newProxy(w)
+	certificate := "https://" + p.documented + " {\n tls " + dir + "/varve.pem " + dir + "/varve.key"
+	lines := strings.NewReplacer("varve.example {", certificate, "127.0.0.1:8080", address).Replace(documented(w, "caddy"))
+	configuration := "{\n admin off\n auto_https off\n storage file_system " + dir + "\n}\n" + lines +
+		"http://" + p.plain + " {\n reverse_proxy " + address + "\n}\n"
+	p.run(w, exec.Command(program, "run", "--adapter", "caddyfile", "--config", "Caddyfile"), dir, "Caddyfile", configuration)
+	return p
+}
+
+// newProxy returns a proxy that does not run yet, and a directory with its certificate.
+func newProxy(w *world) (p *proxy, dir string) {
+	w.Helper()
+	dir = w.TempDir()
 	certified := httptest.NewUnstartedServer(nil)
 	certified.StartTLS()
 	defer certified.Close()
@@ -97,38 +143,37 @@ func (w *world) nginx(program, address string) *proxy {
 	if err != nil {
 		w.Fatal(err)
 	}
-	p := &proxy{documented: freePort(w.TB), plain: freePort(w.TB), client: certified.Client()}
+	p = &proxy{documented: freePort(w.TB), plain: freePort(w.TB), client: certified.Client()}
 	p.client.Transport.(*http.Transport).ForceAttemptHTTP2 = true
 	p.client.Transport.(*http.Transport).TLSClientConfig.NextProtos = []string{"h2"}
-	lines := strings.NewReplacer("listen 443", "listen "+p.documented, "127.0.0.1:8080", address, "/etc/ssl", dir).Replace(string(found[1]))
-	as := "" // the worker is nobody otherwise, who cannot write into dir
-	if os.Getuid() == 0 {
-		as = "user root; "
-	}
-	configuration := as + "pid nginx.pid; error_log stderr; daemon off; worker_processes 1; events {}\nhttp { access_log off;\n" +
-		"client_body_temp_path b; proxy_temp_path p; fastcgi_temp_path f; uwsgi_temp_path u; scgi_temp_path s;\n" + lines +
-		"server { listen " + p.plain + "; location / { proxy_pass http://" + address + "; } }\n}\n"
-	for name, text := range map[string][]byte{
-		"nginx.conf": []byte(configuration),
-		"varve.pem":  pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}),
-		"varve.key":  pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
+	for name, block := range map[string]*pem.Block{
+		"varve.pem": {Type: "CERTIFICATE", Bytes: pair.Certificate[0]}, "varve.key": {Type: "PRIVATE KEY", Bytes: key},
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
 			w.Fatal(err)
 		}
 	}
+	return p, dir
+}
+
+// run starts the program with a configuration, until the test ends.
+func (p *proxy) run(w *world, cmd *exec.Cmd, dir, file, configuration string) {
+	w.Helper()
+	if err := os.WriteFile(filepath.Join(dir, file), []byte(configuration), 0o600); err != nil {
+		w.Fatal(err)
+	}
 	var said bytes.Buffer
-	cmd := exec.Command(program, "-p", dir, "-c", "nginx.conf")
-	cmd.Stderr = &said
+	cmd.Dir, cmd.Stderr = dir, &said
+	cmd.Env = append(os.Environ(), "HOME="+dir)
 	if err := cmd.Start(); err != nil {
 		w.Fatal(err)
 	}
 	w.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // which ends its worker, too
+		_ = cmd.Process.Signal(syscall.SIGTERM) // which ends its workers, too
 		_ = cmd.Wait()                          // its log says more
-		w.Logf("nginx: %s", &said)
+		w.Logf("%s: %s", cmd.Path, &said)
 	})
-	for range 100 {
+	for range 250 {
 		if conn, err := net.Dial("tcp", p.plain); err == nil {
 			conn.Close()
 			break
@@ -136,7 +181,6 @@ func (w *world) nginx(program, address string) *proxy {
 		time.Sleep(20 * time.Millisecond)
 	}
 	p.documented, p.plain = "https://"+p.documented, "http://"+p.plain
-	return p
 }
 
 func freePort(t testing.TB) string {
