@@ -27,8 +27,8 @@ func NewMCP(version string, list []*Definition, call Call) *mcp.Server {
 	return server
 }
 
-// listed are the tools as MCP lists them, by name. A server is made for each request, and takes only schemas of this type
-// as they are.
+// listed are the tools as MCP lists them, by name. A server is made for each request, and takes only schemas of this
+// type as they are.
 var listed = sync.OnceValue(func() map[string]*mcp.Tool {
 	made := map[string]*mcp.Tool{}
 	for _, d := range definitions {
