@@ -19,8 +19,9 @@ func NewMCP(version string, list []*Definition, call Call) *mcp.Server {
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
 	})
+	tools := listed()
 	for _, d := range list {
-		server.AddTool(listed()[d.Name], func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		server.AddTool(tools[d.Name], func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return call(ctx, req.Params.Name, req.Params.Arguments), nil
 		})
 	}
