@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
@@ -23,6 +24,27 @@ func (n *Notes) Bounded() bool { return n.Omitted.Messages > 0 || len(n.Cut) > 0
 func (r *Request) mayUnbind(v *postgres.View) bool {
 	return (v.Unbound > 0 || v.LeftOut || bytes.IndexByte(v.TailShapes, '\x1c') >= 0 ||
 		bytes.IndexByte(v.SystemShapes, '\x1c') >= 0) && r.Binds(v)
+}
+
+// mayForget reports whether items of Responses may lack the reasoning that led to them, because messages were removed.
+func (r *Request) mayForget(v *postgres.View) bool {
+	return v.Format == session.OpenAIResponses && bytes.IndexByte(v.TailShapes, '\x1c') >= 0
+}
+
+// behindRemoved returns the messages of a tail that are directly behind one that was removed.
+func behindRemoved(v *postgres.View, messages []wire.Stored) (seqs []int64) {
+	last := v.Through
+	for i := range messages {
+		seq := messages[i].Seq
+		if seq <= last {
+			continue
+		}
+		if seq > last+1 && !(v.IsStretch && last == v.Through) {
+			seqs = append(seqs, seq)
+		}
+		last = seq
+	}
+	return seqs
 }
 
 // unbound returns which messages of a view have something else before them than when they were written: all of a

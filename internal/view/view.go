@@ -97,7 +97,7 @@ func (r *Request) Validator(v *postgres.View) (validator *wire.FastValidator, ok
 func (r *Request) mayBeStored(v *postgres.View) bool {
 	options := r.Options(v)
 	fits := options.Takes(v.Format, int64(v.Size)+v.TailBytes) && !r.mayHide(v) && v.Tokens <= r.limit(v)
-	return fits && !r.mayUnbind(v) && r.Target(v.Format) == v.Format &&
+	return fits && !r.mayUnbind(v) && !r.mayForget(v) && r.Target(v.Format) == v.Format &&
 		r.Pending == wire.KeepPending && (r.Model == "" || r.Model == v.Model)
 }
 
@@ -216,6 +216,9 @@ func (r *Request) render(
 	options := r.Options(stored)
 	if r.Binds(stored) {
 		options.Unbound = unbound(stored, messages, bounded)
+	}
+	if stored.Format == session.OpenAIResponses && !bounded {
+		options.Removed = behindRemoved(stored, messages)
 	}
 	target := r.Target(stored.Format)
 	rendition, err := wire.Render(ctx, target, messages, options)

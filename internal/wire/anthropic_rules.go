@@ -61,6 +61,7 @@ func hasBlank(m *Facts, body []byte) bool {
 // lastMessage checks V-A6. A turn that waits for results is not a prefill, nor is one in which the provider stopped
 // while its own tools ran.
 func (c *checker) lastMessage() {
+	c.turnsEnd()
 	last := c.last()
 	for last >= c.head && c.isSetting(last) {
 		last--

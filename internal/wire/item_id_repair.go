@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/varve-dev/varve/internal/rawjson"
@@ -105,6 +107,35 @@ func (r *repairer) withoutID(m Stored, made Message, kind, id, fault string) []b
 		made.Blocks = []Block{{Kind: Text, Text: substitute(&Block{Kind: Opaque, Raw: rawjson.Value(item).Of(item)})}}
 	}
 	return Encode(session.OpenAIResponses, []Message{made})[0]
+}
+
+// forgetThoughts takes the ids from items behind a removed one, which may be the reasoning that led to them: the API
+// knows by an item's id which reasoning that needs ("Item 'fc_1' of type 'function_call' was provided without its
+// required 'reasoning' item: 'rs_1'.", cline/cline#12242).
+func (r *repairer) forgetThoughts(list []Message) {
+	behind := false
+	for i := range list {
+		n := &list[i]
+		switch {
+		case !r.keepsFormat(n) || n.Role != Assistant || n.has(Reasoning):
+			behind = false
+			continue
+		case slices.Contains(r.Removed, r.view[n.Origin].Seq):
+			behind = true
+		}
+		want, known := provider.ItemIDOf(headOf(n.Raw).kind)
+		if !behind || r.target != session.OpenAIResponses || !known || want.Required || valueOf(n.Raw, "id") == nil {
+			continue
+		}
+		n.Extra = appendMembers(nil, wrap(nil, "{", n.Extra, "}"), false, []string{"id"})
+		for j := range n.Blocks {
+			if p := &n.Blocks[j]; r.own(p) && bytes.Equal(p.Raw, rawjson.Value(n.Raw).Of(n.Raw)) {
+				p.Raw = without(p.Raw, "id")
+			}
+		}
+		n.Edited = true
+		r.repaired("V-R3", "item_id_dropped", n, "the reasoning that led to the item may be removed: it has no id")
+	}
 }
 
 // idsFit checks V-R8.

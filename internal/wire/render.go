@@ -15,7 +15,7 @@ func UserMessage(f session.Format, literal []byte) []byte {
 
 // RenditionVersion changes whenever Render writes other bytes for the same view than before: it is in the ETags of
 // readers. A test compares it with a digest of what Render writes.
-const RenditionVersion = "28"
+const RenditionVersion = "29"
 
 // Rendition is a view in one format.
 type Rendition struct {
@@ -32,9 +32,9 @@ type Rendition struct {
 //
 // The steps, each over the whole view: prepare (every message alone), unbind (thinking behind a change), arrange (calls
 // and their results), fitPackage (of the AI SDK), merge, splitCalls, unbind (behind late results), settleMCPApprovals,
-// settleSearches, renameTools, match (the forms of OpenAI's calls), settleSystem and settleServerTools (Anthropic's
-// own), dropIdleReasoning, sign (calls of Gemini), rename (ids), limitCacheMarks, ends (first and last role),
-// limitMessages, fitOrder (for a dialect).
+// settleSearches, forgetThoughts (that were removed), renameTools, match (the forms of OpenAI's calls), settleSystem
+// and settleServerTools (Anthropic's own), dropIdleReasoning, sign (calls of Gemini), rename (ids), limitCacheMarks,
+// ends (first and last role), dropTrailing (thoughts), limitMessages, fitOrder (for a dialect).
 //
 // The only error is that of a context that has ended: reading and writing look at it before each message, so that a
 // caller who has left costs no more than the message at hand and the steps between, which read no JSON.
@@ -52,6 +52,7 @@ func Render(ctx context.Context, target session.Format, view []Stored, o Options
 	list = r.unbind(list, r.late)
 	r.settleMCPApprovals(list)
 	list = r.settleSearches(list)
+	r.forgetThoughts(list)
 	r.renameTools(list)
 	r.match(list)
 	list = r.settleSystem(list)
@@ -60,7 +61,7 @@ func Render(ctx context.Context, target session.Format, view []Stored, o Options
 	r.sign(list)
 	r.rename(list)
 	r.limitCacheMarks(list)
-	list = r.fitOrder(r.limitMessages(r.ends(list)))
+	list = r.fitOrder(r.limitMessages(r.dropTrailing(r.ends(list))))
 	e := &encoder{target: target, server: r.provider}
 	if err := e.encode(ctx, list); err != nil {
 		return nil, err

@@ -142,7 +142,7 @@ func (r *repairer) dropLastThoughts(n *Message) {
 		rule = "V-U8"
 	}
 	r.told(n.Format == r.target, rule, "reasoning_dropped", n,
-		"the last message does not end in thinking: that is left out")
+		"a turn does not end in thinking: that is left out")
 }
 
 // isAnthropic reports whether Anthropic gets the view, be it from the AI SDK.

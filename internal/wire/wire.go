@@ -177,6 +177,7 @@ type Options struct {
 	Pending Pending          // "" is KeepPending
 	Author  string           // the model that wrote what is in the view; "" for not known
 	Unbound []Seqs           // messages before which something has changed since they were written
+	Removed []int64          // messages directly behind one that was removed
 }
 
 // Seqs are the seqs after one and through another.
