@@ -39,7 +39,7 @@ func result(content string) string {
 
 const (
 	clientSearch = `{"type":"tool_search_call","call_id":"s","execution":"client","status":"completed","arguments":{"q":"x"}}`
-	clientFound  = `{"type":"tool_search_output","call_id":"s","execution":"client","status":"completed","tools":[{"type":"function","name":"f","parameters":{}}]}`
+	clientFound  = `{"type":"tool_search_output","call_id":"s","execution":"client","status":"completed","tools":[{"type":"function","name":"f","parameters":{},"strict":false}]}`
 )
 
 var boundItem = itemOf("reasoning", "rs_1", `,"summary":[],"encrypted_content":"e"`)
