@@ -37,7 +37,7 @@ var archivedTables = []archivedTable{
 	{name: "messages", key: []string{"seq"}, large: []string{"body", "view_body"}},
 	{
 		name: "message_packs", key: []string{"first_seq"}, large: []string{"body"},
-		codings: map[string]frozen.Coding{"body": frozen.Packed}, reseal: resealPacks,
+		codings: map[string]frozen.Coding{"body": frozen.Frame}, reseal: resealPacks,
 		whole: `t.digest = sha256(t.body)`,
 	},
 	{name: "result_bodies", key: []string{"id"}, skip: []string{"store", "held_in", "objects_in"}},

@@ -10,7 +10,6 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/varve-dev/varve/internal/tier/pack"
 	"github.com/varve-dev/varve/internal/zframe"
 )
 
@@ -22,8 +21,8 @@ type Coding byte
 // The codings. Their numbers, and what they mean, are part of the format.
 const (
 	Closed Coding = iota // none, or one that is unknown here
-	Frame                // a zstd frame of the default level, with a checksum
-	Packed               // as package pack compresses
+	Frame                // a zstd frame of the default level, with a checksum; else Better is tried
+	Better               // a zstd frame of the next level, with a checksum, as packs had before
 	Blocks               // as package zframe compresses
 )
 
@@ -35,16 +34,18 @@ const maxOpened = 8 << 20
 const sumBytes = 8
 
 var (
-	frameEncoder, _ = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(2))
-	opener, _       = zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxOpened))
+	frameEncoder, _  = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(2))
+	betterEncoder, _ = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBetterCompression),
+		zstd.WithEncoderConcurrency(2))
+	opener, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxOpened))
 )
 
 func (c Coding) compress(plain []byte) []byte {
 	switch c {
 	case Frame:
 		return frameEncoder.EncodeAll(plain, nil)
-	case Packed:
-		return pack.Compress(plain)
+	case Better:
+		return betterEncoder.EncodeAll(plain, nil)
 	case Blocks:
 		return zframe.Compress(plain)
 	}
@@ -92,6 +93,10 @@ func cellOf(text *string, coding Coding) Cell {
 
 func cellOfBytes(stored []byte, coding Coding) Cell {
 	plain, ok := coding.open(stored)
+	if !ok && coding == Frame {
+		coding = Better
+		plain, ok = coding.open(stored)
+	}
 	if !ok {
 		return Cell{kind: cellBytes, data: stored}
 	}
