@@ -257,7 +257,7 @@ func (h *history) decode(base *Checkpoint, state []byte) bool {
 	c.foundPins(&h.marked)
 	encoded := ""
 	c.text(&encoded)
-	remembered, err := memory.Decode([]byte(encoded))
+	remembered, err := memory.Decode(encoded)
 	if err != nil {
 		return false
 	}

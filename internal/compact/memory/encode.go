@@ -75,19 +75,20 @@ func appendText(b []byte, text string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }
 
-// Decode reads what Encode wrote.
-func Decode(encoded []byte) (*Memory, error) {
-	r := reader{encoded}
+// Decode reads what Encode wrote. The memory refers to it.
+func Decode(encoded string) (*Memory, error) {
+	r := reader{rest: encoded}
 	m := &Memory{clock: r.number()}
 	for _, list := range []*[]words{&m.words, &m.decided} {
 		for range r.count() {
 			*list = append(*list, words{seq: r.number(), text: r.text()})
 		}
 	}
-	n := r.count()
-	m.known = make(map[string]*known, n)
-	for range n {
-		k := &known{name: r.text(), kind: names.Kind(min(r.number(), int64(names.Number)))}
+	list := make([]known, r.count())
+	m.known = make(map[string]*known, len(list))
+	for i := range list {
+		k := &list[i]
+		k.name, k.kind = r.text(), names.Kind(min(r.number(), int64(names.Number)))
 		k.weight = float64(r.number()) * weightUnit
 		k.clock = m.clock - r.number()
 		k.seq = r.number()
@@ -99,19 +100,24 @@ func Decode(encoded []byte) (*Memory, error) {
 		q.Text = r.text()
 		m.quotes = append(m.quotes, q)
 	}
-	if r.rest == nil || len(r.rest) > 0 {
+	if r.failed || r.rest != "" {
 		return nil, errEncoded
 	}
 	return m, nil
 }
 
-// reader reads values; after the first one that is not there it reads zeros, and rest is nil.
-type reader struct{ rest []byte }
+// reader reads values; after the first one that is not there it reads zeros.
+type reader struct {
+	rest   string
+	failed bool
+}
+
+func (r *reader) fail() { *r = reader{failed: true} }
 
 func (r *reader) number() int64 {
-	v, n := binary.Uvarint(r.rest)
+	v, n := binary.Uvarint(bytesOf(r.rest))
 	if n <= 0 || v > 1<<40 {
-		r.rest = nil
+		r.fail()
 		return 0
 	}
 	r.rest = r.rest[n:]
@@ -122,7 +128,7 @@ func (r *reader) number() int64 {
 func (r *reader) count() int64 {
 	n := r.number()
 	if n > int64(len(r.rest)) {
-		r.rest = nil
+		r.fail()
 		return 0
 	}
 	return n
@@ -131,10 +137,10 @@ func (r *reader) count() int64 {
 func (r *reader) text() string {
 	n := r.number()
 	if n > int64(len(r.rest)) {
-		r.rest = nil
+		r.fail()
 		return ""
 	}
-	text := string(r.rest[:n])
+	text := r.rest[:n]
 	r.rest = r.rest[n:]
 	return text
 }

@@ -34,6 +34,21 @@ type ranked struct {
 // costPower is how much the length of a name counts against it.
 const costPower = 0.7
 
+// costOf returns by what the worth of a name of some bytes is divided.
+func costOf(size int) float64 {
+	if size < len(costs) {
+		return costs[size]
+	}
+	return math.Pow(float64(size), costPower)
+}
+
+var costs = func() (list [128]float64) {
+	for size := range list {
+		list[size] = math.Pow(float64(size), costPower)
+	}
+	return list
+}()
+
 // best returns the names that are worth most and fit into about room tokens, the best first.
 func (c *Choice) best(room int) []ranked {
 	var best []ranked
@@ -55,7 +70,7 @@ func (m *Memory) inRank() []ranked {
 	if r.ranked == nil {
 		r.ranked = make([]ranked, 0, len(m.known))
 		for _, k := range m.known {
-			r.ranked = append(r.ranked, ranked{k, k.now / math.Pow(float64(len(k.name)), costPower)})
+			r.ranked = append(r.ranked, ranked{k, k.now / costOf(len(k.name))})
 		}
 		slices.SortFunc(r.ranked, byWorth)
 	}
@@ -76,6 +91,7 @@ func lines(chosen []ranked) string {
 		return cmp.Or(cmp.Compare(a.seq, b.seq), strings.Compare(a.name, b.name))
 	})
 	var text strings.Builder
+	text.Grow(sizeOf(chosen))
 	for len(chosen) > 0 {
 		n := min(namesOfLine, len(chosen))
 		for n < len(chosen) && chosen[n].seq == chosen[n-1].seq {
@@ -94,6 +110,15 @@ func lines(chosen []ranked) string {
 		chosen = chosen[n:]
 	}
 	return strings.TrimSuffix(text.String(), "\n")
+}
+
+// sizeOf returns about how many bytes names have in the index.
+func sizeOf(chosen []ranked) (size int) {
+	const ref = len("m12345-12346:\n") / namesOfLine
+	for _, k := range chosen {
+		size += ref + len(" ") + len(k.name)
+	}
+	return size
 }
 
 // unquoted returns a name without the quotes around the key of a setting.

@@ -183,7 +183,7 @@ func TestEncodeKeepsQuotesAndSentences(t *testing.T) {
 	m.Pass(100)
 	m.Quote(Quote{Seq: 7, Ref: "r7.0-aa", About: "Read a.go", Kind: Outcome, Text: "3 passed"})
 	m.Decide(8, "I will keep it because it works.")
-	read, err := Decode(m.Encode())
+	read, err := Decode(string(m.Encode()))
 	if err != nil || len(read.quotes) != 1 || read.quotes[0] != m.quotes[0] || len(read.decided) != 1 || read.decided[0] != m.decided[0] {
 		t.Errorf("got %+v, %v", read, err)
 	}

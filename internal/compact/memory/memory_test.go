@@ -127,7 +127,7 @@ func TestEncodeKeepsEverything(t *testing.T) {
 	}
 	m.Prune(20)
 	encoded := m.Encode()
-	read, err := Decode(encoded)
+	read, err := Decode(string(encoded))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestEncodeKeepsEverything(t *testing.T) {
 		t.Errorf("got the index %q, want %q", got, want)
 	}
 	for n := range encoded {
-		if _, err := Decode(encoded[:n]); err == nil {
+		if _, err := Decode(string(encoded[:n])); err == nil {
 			t.Fatalf("%d of %d bytes are accepted", n, len(encoded))
 		}
 	}

@@ -116,7 +116,9 @@ func (c *Choice) Show(list Names) {
 	}
 }
 
-func (c *Choice) showText(text string) { c.Show(c.NamesIn(nil, bytesOf(text), false)) }
+func (c *Choice) showText(text string) {
+	c.eachKnown(bytesOf(text), false, func(k *known, _ int) { k.shown = c.number })
+}
 
 // line is a line of a quote that has names.
 type line struct {

@@ -3,6 +3,7 @@ package memory
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/varve-dev/varve/internal/compact/text"
@@ -53,10 +54,19 @@ func (m *Memory) Words(room int, evicted func(seq int64) bool) string {
 		}
 		w.shorten(max(limit, shortest))
 		kept = append(kept, w)
-		fmt.Fprintf(&said, "[m%d] %s\n", w.seq, w.text)
+		w.write(&said)
+		said.WriteByte('\n')
 	}
 	m.words = kept
 	return strings.TrimSuffix(said.String(), "\n")
+}
+
+// write writes the words behind the ref of their message.
+func (w *words) write(to *strings.Builder) {
+	to.WriteString("[m")
+	to.WriteString(strconv.FormatInt(w.seq, 10))
+	to.WriteString("] ")
+	to.WriteString(w.text)
 }
 
 // Said returns about how many tokens all that the user wrote has.
