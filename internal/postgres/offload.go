@@ -204,7 +204,7 @@ func (l *packedLog) unpacked(ctx context.Context, tx pgx.Tx) (p PackPlan, size i
 func (l *packedLog) smaller(ctx context.Context, tx pgx.Tx, size int64) (merged []storedPack, err error) {
 	const looked = 8
 	last, err := RowsIn(ctx, tx, scanPack, `
-		SELECT `+packColumns+`
+		SELECT `+packFacts+`
 		  FROM message_packs
 		 WHERE tenant_id = $1 AND session_key = $2
 		 ORDER BY first_seq DESC
@@ -222,7 +222,7 @@ func (l *packedLog) smaller(ctx context.Context, tx pgx.Tx, size int64) (merged 
 // outdated returns a plan of a pack that has results whole which were stored after it was made.
 func (l *packedLog) outdated(ctx context.Context, tx pgx.Tx) (*PackPlan, error) {
 	old, err := RowIn(ctx, tx, scanPack, `
-		SELECT `+packColumns+`
+		SELECT `+packFacts+`
 		  FROM message_packs p
 		 WHERE p.tenant_id = $1 AND p.session_key = $2
 		   AND p.results < (SELECT count(*)

@@ -31,6 +31,9 @@ type storedPack struct {
 
 const packColumns = `first_seq, last_seq, raw, results, digest, body`
 
+// packFacts are those columns of a pack whose bytes, which are many, nobody needs.
+const packFacts = `first_seq, last_seq, raw, results, digest, NULL::bytea`
+
 var scanPack = pgx.RowToStructByPos[storedPack]
 
 var errPackDigest = errors.New("its pack has another digest")
