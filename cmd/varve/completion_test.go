@@ -80,7 +80,7 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 	for _, leaf := range parser(&cli).Model.Leaves(true) {
 		all := example.FindAllStringSubmatch(leaf.Detail, -1)
 		if len(all) == 0 {
-			t.Errorf("%s has no example", leaf.FullPath())
+			t.Errorf("%s has no example in the examples.txt of its feature, or in help/", leaf.FullPath())
 		}
 		for _, found := range all {
 			t.Run(found[3], func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestTheHelpOfAllFitsAScreen(t *testing.T) {
 	all := parser(&cli).Model
 	for _, c := range all.Children {
 		if n := len(regexp.MustCompile(`(?m)^  \w.*\b`+c.Name+`(,|$)`).FindAll(out, -1)); n != 1 && !c.Hidden {
-			t.Errorf("%s is named %d times", c.Name, n)
+			t.Errorf("help/varve.txt names %s %d times", c.Name, n)
 		}
 	}
 	for _, f := range all.Flags {

@@ -36,7 +36,8 @@ func TestEveryTableOfATenantIsBehindForcedRowLevelSecurity(t *testing.T) {
 		tables++
 		// The owner of search_candidates is not bound on its table: the function asks for the tenant itself.
 		if !enabled || forced == (table == "search_blocks") || policy != tenantPolicy+" "+tenantPolicy {
-			t.Errorf("%s: enabled %v, forced %v, policy %s", table, enabled, forced, policy)
+			t.Errorf("%s is not in the migration's list of row-level security: enabled %v, forced %v, policy %s", table,
+				enabled, forced, policy)
 		}
 		return nil
 	}); err != nil {
