@@ -1,15 +1,17 @@
 package api
 
 import (
-	"bufio"
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"io"
 	"net/http"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/archive"
 	"github.com/varve-dev/varve/internal/session"
@@ -45,8 +47,9 @@ func (s *Server) exportTenant(req *request.Request) error {
 // exporter writes an archive as an answer. An error after the first bytes cuts the answer off: it then has no manifest.
 type exporter struct {
 	*archive.Writer
-	s   *Server
-	req *request.Request
+	s     *Server
+	req   *request.Request
+	lines bytes.Buffer // that were not sent yet
 }
 
 // exportMemory is about how much memory an export takes: it reads a few megabytes at a time.
@@ -71,16 +74,16 @@ func (s *Server) export(req *request.Request, of session.Address, write func(*ex
 	if err := req.Store.RecordExport(req.Ctx, of); err != nil {
 		return err
 	}
-	out, closeOut := bufio.NewWriterSize(req.W, 64<<10), func() error { return nil }
+	e := &exporter{s: s, req: req}
+	out, closeOut := io.Writer(&e.lines), func() error { return nil }
 	if acceptsZstd(req.R.Header["Accept-Encoding"]) {
 		h.Set("Content-Encoding", "zstd")
-		packed, err := zstd.NewWriter(req.W, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
+		packed, err := zstd.NewWriter(&e.lines, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
 		if err != nil {
 			return err
 		}
-		out, closeOut = bufio.NewWriterSize(packed, 64<<10), packed.Close
+		out, closeOut = packed, packed.Close
 	}
-	e := &exporter{s: s, req: req}
 	var err error
 	if e.Writer, err = archive.Begin(out); err == nil {
 		err = write(e)
@@ -89,9 +92,48 @@ func (s *Server) export(req *request.Request, of session.Address, write func(*ex
 		_, err = e.Close()
 	}
 	if err == nil {
-		err = req.Sent(errors.Join(out.Flush(), closeOut()))
+		err = closeOut()
+	}
+	if err == nil {
+		err = e.send()
 	}
 	return err
+}
+
+// sendAt is how many bytes are sent at once, unless a page of messages has more.
+const sendAt = 64 << 10
+
+// send sends the lines that were written.
+func (e *exporter) send() error {
+	e.req.WriteBy(time.Now().Add(request.StepTimeout))
+	_, err := e.req.W.Write(e.lines.Bytes())
+	e.lines.Reset()
+	return e.req.Sent(err)
+}
+
+// page writes messages, which takes a turn at a processor, and sends them without one: a client may read slowly.
+func (e *exporter) page(messages []session.Message) error {
+	cpu := admit.Processors{Gate: e.req.CPU, Tenant: e.req.Tenant}
+	err := cpu.Step(e.req.Ctx, request.Bytes(messages), func(*admit.Step) error {
+		for i := range messages {
+			if err := e.Message(&messages[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return e.sendMany()
+}
+
+// sendMany sends the lines that were written if they are many.
+func (e *exporter) sendMany() error {
+	if e.lines.Len() < sendAt {
+		return nil
+	}
+	return e.send()
 }
 
 // exportPage is how many sessions are read at a time: each is exported as it was when its page was read.
@@ -141,11 +183,10 @@ func (e *exporter) session(found session.Exported) error {
 		return err
 	}
 	for len(messages) > 0 {
-		e.req.WriteBy(time.Now().Add(request.StepTimeout))
+		if err := e.page(messages); err != nil {
+			return err
+		}
 		for i := range messages {
-			if err := e.Message(&messages[i]); err != nil {
-				return err
-			}
 			pins = archived.take(pins, &messages[i])
 		}
 		if messages, err = e.messages(found, messages[len(messages)-1].Seq+1); err != nil {
@@ -160,7 +201,10 @@ func (e *exporter) session(found session.Exported) error {
 	if err != nil {
 		return err
 	}
-	return e.End(found.LastSeq, uploads, archived)
+	if err := e.End(found.LastSeq, uploads, archived); err != nil {
+		return err
+	}
+	return e.sendMany()
 }
 
 // messages reads the next messages of a session, which it brings back if it is cold.
