@@ -33,6 +33,8 @@ func TestHeavyWorkWaitsForAProcessorAndLightWorkDoesNot(t *testing.T) {
 		{"POST", "/v1/sessions/large/preview", ``},
 		{"GET", "/v1/sessions/large/context?format=anthropic", ``},
 		{"GET", "/v1/sessions/large/context", ``},
+		{"GET", "/v1/sessions/large/pins/candidates", ``},
+		{"GET", "/v1/sessions/large/summaries", ``},
 		{"POST", "/v1/sessions/large/messages", message(large) + `}`},
 		{"POST", "/v1/conversations", `{"items":[{"type":"message","role":"user","content":"` + strings.Repeat("word ", large/5) + `"}]}`},
 		{"POST", "/v1/responses/compact", `{"model":"gpt-5","input":"` + strings.Repeat("word ", large/5) + `"}`},
@@ -60,7 +62,17 @@ func TestHeavyWorkWaitsForAProcessorAndLightWorkDoesNot(t *testing.T) {
 		w.must(http.StatusOK, c.method, c.path, c.body)
 	}
 	w.must(http.StatusCreated, "POST", "/v1/sessions/large/messages", message(light)+`}`)
-	release.Done()
+	exported := make(chan answer, 1)
+	go func() { exported <- w.ask("GET", "/v1/sessions/large/export", "") }()
+	select { // it was answered before it needs a processor: it waits as long as it takes
+	case got := <-exported:
+		t.Fatalf("an export took no turn: %d", got.Code)
+	case <-time.After(200 * time.Millisecond):
+		release.Done()
+		if got := <-exported; got.Code != http.StatusOK || !strings.Contains(got.Body.String(), `"manifest"`) {
+			t.Errorf("%d %.300s", got.Code, got.Body)
+		}
+	}
 	for _, c := range heavy {
 		if got := w.ask(c.method, c.path, c.body); got.Code != http.StatusOK && got.Code != http.StatusCreated {
 			t.Errorf("%s %s: %d %s", c.method, c.path, got.Code, got.Body)
