@@ -20,7 +20,7 @@ func TestCompletions(t *testing.T) {
 	var cli commands
 	root := parser(&cli).Model.Node
 	for line, want := range map[string]string{
-		"s":                                "sessions summaries search",
+		"p":                                "preview pins policy",
 		"tenants re":                       "rename resume retention",
 		"policy set --se":                  "--session",
 		"keys create --role":               "--role",
@@ -28,8 +28,8 @@ func TestCompletions(t *testing.T) {
 		"keys create --tenant rev":         "",
 		"keys create --tenant=acme --expi": "--expires",
 		"--json runs --lim":                "--limit",
-		"recompact --perc":                 "--percent",
-		"recompact tenants sta":            "start",
+		"compact --wa":                     "--wait",
+		"tenants sus":                      "suspend",
 		"completion z":                     "zsh",
 		"context chat-42":                  "",
 		"complet":                          "completion",
