@@ -213,7 +213,7 @@ var wrongRequests = map[string]struct {
 	}, "nothing was done"},
 	"tenant_busy": {func(w *world) answer {
 		w.must(http.StatusOK, "GET", "/v1/sessions/s", "") // the key is known now
-		defer w.hold(w.tenant)()
+		defer w.hold(admit.Interactive, w.tenant)()
 		return w.ask("GET", "/v1/sessions/s", "")
 	}, "fewer requests at once"},
 	"quota_exceeded": {func(w *world) answer {

@@ -146,7 +146,6 @@ func (e *exporter) sessions(search session.Search) error {
 		if err != nil || len(found) == 0 {
 			return err
 		}
-		e.req.WriteBy(time.Now().Add(request.StepTimeout))
 		for _, each := range found {
 			if each.LeftOut {
 				continue

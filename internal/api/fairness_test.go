@@ -3,6 +3,7 @@ package api_test
 import (
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -89,7 +90,7 @@ func TestARefusedRequestWaitsForItsAnswer(t *testing.T) {
 	w := newWorldSharing(t, io.Discard, admit.NewConnections(10, time.Millisecond))
 	w.server.Pause = time.Hour
 	w.must(http.StatusNotFound, "GET", "/v1/sessions/none", "") // at once: it is not one of too many
-	defer w.hold(w.tenant)()
+	defer w.hold(admit.Interactive, w.tenant)()
 	w.server.Pause = 100 * time.Millisecond
 	began := time.Now()
 	w.must(http.StatusTooManyRequests, "GET", "/v1/sessions/none", "")
@@ -99,4 +100,26 @@ func TestARefusedRequestWaitsForItsAnswer(t *testing.T) {
 	w.server.Pause = time.Hour
 	w.server.Drain()
 	w.must(http.StatusTooManyRequests, "GET", "/v1/sessions/none", "") // at once: the process stops
+}
+
+// TestReadsThatMayReadMuchHaveConnectionsOfTheirOwn takes those of one class, and asks for the reads of a session: what
+// an agent waits for does not wait for the rest, nor the other way round.
+func TestReadsThatMayReadMuchHaveConnectionsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	w := newWorldSharing(t, io.Discard, admit.NewConnections(10, time.Millisecond))
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"format":"openai-chat"}`)
+	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user("x")))
+	prompt := []string{"", "/context", "/messages"}
+	bulk := []string{"/timeline", "/context/units", "/pins/candidates", "/summaries", "/checkpoints", "/runs", "/export"}
+	for class, busy := range map[admit.Class][]string{admit.Bulk: bulk, admit.Interactive: prompt} {
+		release := w.hold(class, w.tenant)
+		for _, path := range slices.Concat(prompt, bulk) {
+			want := http.StatusOK
+			if slices.Contains(busy, path) {
+				want = http.StatusTooManyRequests
+			}
+			w.must(want, "GET", "/v1/sessions/s"+path, "")
+		}
+		release()
+	}
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/varve-dev/varve/internal/admit"
 )
 
-// hold takes as many connections as a tenant gets, until release is called.
-func (w *world) hold(tenant uuid.UUID) (release func()) {
+// hold takes as many connections of a class as a tenant gets, until release is called.
+func (w *world) hold(class admit.Class, tenant uuid.UUID) (release func()) {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())
 	cancel() // what is not there at once is not there
 	var held []admit.Turn
 	for {
-		turn, err := w.server.Gate.Acquire(ctx, admit.Interactive, tenant)
+		turn, err := w.server.Gate.Acquire(ctx, class, tenant)
 		if err != nil {
 			break
 		}

@@ -75,7 +75,7 @@ func (r *Runner) context(ctx context.Context, with arguments) (*Answer, error) {
 func (r *Runner) view(
 	ctx context.Context, want *view.Request, stored *postgres.View,
 ) (made *postgres.View, notes view.Notes, err error) {
-	make := func() error {
+	render := func() error {
 		return r.CPU.Do(ctx, r.At.Tenant, admit.HeavyWork(stored.Bytes()), func() (err error) {
 			made, notes, err = want.Make(ctx, stored)
 			return err
@@ -83,11 +83,11 @@ func (r *Runner) view(
 	}
 	enough := false
 	if stored.LeftOut && want.BoundsEnd(stored) {
-		enough, err = want.FromEnd(ctx, r.Store, r.At, stored, make)
+		enough, err = want.FromEnd(ctx, r.Store, r.At, stored, render)
 	}
 	if err == nil && !enough {
 		if err = want.Fill(ctx, r.Store, r.At, stored); err == nil {
-			err = make()
+			err = render()
 		}
 	}
 	var broken *view.BrokenError

@@ -53,13 +53,13 @@ func (r *Request) FillEnd(
 	return store.FillEnd(ctx, at, v, end)
 }
 
-// FromEnd has a newest view that BoundsEnd made by make, of an end of its log that is longer each time that make
-// returns ErrShortEnd. It reports false if the view must be read whole.
+// FromEnd fills a newest view that BoundsEnd with the end of its log and calls answer, which makes the view. While that
+// returns ErrShortEnd, the end is read longer. It reports false if the view must be read whole.
 //
-// Errors: those of FillEnd and of make.
+// Errors: those of FillEnd and of answer.
 func (r *Request) FromEnd(
-	ctx context.Context, store *postgres.Store, at session.Address, v *postgres.View, make func() error,
-) (made bool, err error) {
+	ctx context.Context, store *postgres.Store, at session.Address, v *postgres.View, answer func() error,
+) (answered bool, err error) {
 	for tokens := r.MaxTokens + r.MaxTokens/4; ; tokens *= 4 {
 		if err := r.FillEnd(ctx, store, at, v, tokens); err != nil {
 			return false, err
@@ -67,7 +67,7 @@ func (r *Request) FromEnd(
 		if v.LeftOut || v.Damage != nil {
 			return false, nil
 		}
-		if err := make(); !errors.Is(err, ErrShortEnd) {
+		if err := answer(); !errors.Is(err, ErrShortEnd) {
 			return true, err
 		}
 	}
