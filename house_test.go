@@ -192,7 +192,7 @@ func TestPackagesImportOnlyWhatTheDesignAllows(t *testing.T) {
 	t.Parallel()
 	all := packages(t)
 	for name, allowed := range mayImport {
-		if _, ok := all[name]; !ok {
+		if _, ok := all[name]; !ok && name != "internal/console" { // a feature, which may be taken out
 			t.Errorf("mayImport names %s, which is not there", name)
 		}
 		for _, path := range all[name].Imports {
