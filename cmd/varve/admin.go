@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,10 +29,7 @@ func (m *migrateCommand) Validate() error {
 
 // Run migrates the database. Several migrations at once do not harm each other.
 func (m *migrateCommand) Run(ctx context.Context) error {
-	url := m.OwnerURL
-	if url == "" {
-		url = m.URL
-	}
+	url := cmp.Or(m.OwnerURL, m.URL)
 	if err := (config.Database{URL: url}).Required(); err != nil {
 		return err
 	}

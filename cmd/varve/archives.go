@@ -15,38 +15,40 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-type sessionsArchiveCommand struct {
+// archiving are the arguments of a command that archives a session, or restores it.
+type archiving struct {
 	Session string `arg:"" help:"Session id."`
 	Detach  bool   `help:"Do not wait for the end."`
 }
 
-// Run archives the session, with a bar on a terminal, and prints its archive. An interrupt leaves the worker at it.
-func (c *sessionsArchiveCommand) Run(ctx context.Context, to *console) error {
-	a, err := client.ArchiveSession.With(ctx, to.api, client.Options{Key: uuid.NewString()}, c.Session)
+// run calls a route, waits with a bar on a terminal, and prints the archive. An interrupt leaves the worker at it.
+func (c *archiving) run(ctx context.Context, to *command.Console, route client.Route[session.Archive]) error {
+	a, err := route.With(ctx, to.API, client.Options{Key: uuid.NewString()}, c.Session)
 	if err == nil && !c.Detach {
-		a, err = followArchive(ctx, to.api, a, os.Stderr)
+		a, err = followArchive(ctx, to.API, a, os.Stderr)
 	}
 	if err != nil {
 		return err
 	}
-	return to.print("archive", a.Raw, &a.Value)
+	return to.Print(named("archive"), a.Raw, &a.Value)
+}
+
+type sessionsArchiveCommand struct {
+	archiving `embed:""`
+}
+
+// Run archives the session, and prints its archive.
+func (c *sessionsArchiveCommand) Run(ctx context.Context, to *command.Console) error {
+	return c.run(ctx, to, client.ArchiveSession)
 }
 
 type sessionsUnarchiveCommand struct {
-	Session string `arg:"" help:"Session id."`
-	Detach  bool   `help:"Do not wait for the end."`
+	archiving `embed:""`
 }
 
-// Run restores the session in the same way, and prints what its archive was.
-func (c *sessionsUnarchiveCommand) Run(ctx context.Context, to *console) error {
-	a, err := client.UnarchiveSession.With(ctx, to.api, client.Options{Key: uuid.NewString()}, c.Session)
-	if err == nil && !c.Detach {
-		a, err = followArchive(ctx, to.api, a, os.Stderr)
-	}
-	if err != nil {
-		return err
-	}
-	return to.print("archive", a.Raw, &a.Value)
+// Run restores the session, and prints what its archive was.
+func (c *sessionsUnarchiveCommand) Run(ctx context.Context, to *command.Console) error {
+	return c.run(ctx, to, client.UnarchiveSession)
 }
 
 type sessionsArchivedCommand struct {
@@ -54,8 +56,8 @@ type sessionsArchivedCommand struct {
 }
 
 // Run prints the archives.
-func (c *sessionsArchivedCommand) Run(ctx context.Context, to *console) error {
-	return showFound(ctx, to, "archives", client.ListArchives, client.Query{}, c.Limit)
+func (c *sessionsArchivedCommand) Run(ctx context.Context, to *command.Console) error {
+	return showList(ctx, to, "archives", client.ListArchives, c.Limit)
 }
 
 // followArchive waits until a session is archived, or back, and shows how far that is.

@@ -50,7 +50,7 @@ func (c *auditListCommand) Run(ctx context.Context, settings *config.Client, out
 		if err != nil {
 			return err
 		}
-		return show(ctx, to.console, "audit", client.OperatorsAudit, client.Options{Query: query})
+		return show(ctx, to.Console, "audit", client.OperatorsAudit, client.Options{Query: query})
 	}
 	to, err := connect(settings, out)
 	if err != nil {
@@ -78,9 +78,9 @@ func (s *auditSource) lines(
 	if err != nil {
 		return err
 	}
-	export := to.api.ExportAudit
+	export := to.API.ExportAudit
 	if s.Operator {
-		export = to.api.ExportOperatorsAudit
+		export = to.API.ExportOperatorsAudit
 	}
 	lines, err := export(ctx, after)
 	if err != nil {
@@ -175,8 +175,5 @@ func checkTrail(lines io.Reader, chain *audit.Chain, out io.Writer, asJSON bool)
 	}{chain.First(), head, broken}); err != nil {
 		return err
 	}
-	if broken > 0 {
-		return wrong(broken)
-	}
-	return nil
+	return wrong(broken)
 }

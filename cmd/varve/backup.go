@@ -1,19 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 
-	"github.com/schollz/progressbar/v3"
-
 	"github.com/varve-dev/varve/internal/backup"
 	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/embedded"
-	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/process"
 	"github.com/varve-dev/varve/internal/terminal"
 )
@@ -37,7 +35,7 @@ func (c *backupCommand) Run(ctx context.Context, settings *config.Client, out io
 		return err
 	}
 	if settings.JSON {
-		return writeJSON(out, made)
+		return command.WriteJSON(out, made)
 	}
 	fmt.Fprintf(out, "%s holds %s rows of %d tables, as they were at %s\n",
 		c.File, thousands(made.Rows()), len(made.Tables), terminal.Cell(made.At))
@@ -64,10 +62,7 @@ func (c *restoreCommand) Validate() error {
 
 // Run restores the backup and verifies what is in the database then.
 func (c *restoreCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) (err error) {
-	url := c.OwnerURL
-	if url == "" {
-		url = c.URL
-	}
+	url := cmp.Or(c.OwnerURL, c.URL)
 	if url == "" {
 		var cluster *embedded.Server // with := the deferred function would set another err
 		if cluster, err = embedded.Start(ctx, embedded.Config{Dir: settings.Data}); err != nil {
@@ -89,16 +84,9 @@ func (c *restoreCommand) Run(ctx context.Context, settings *config.Client, out i
 		return err
 	}
 	defer store.Pool().Close()
-	return verifyAll(ctx, store, settings, out)
-}
-
-// verifyAll verifies all sessions and prints what is wrong, and the sums.
-func verifyAll(ctx context.Context, store *postgres.Store, settings *config.Client, out io.Writer) error {
-	printer := &verifyPrinter{out: out, asJSON: settings.JSON, meter: command.NewMeter(os.Stderr, -1,
-		progressbar.OptionShowCount())}
-	left, err := (&verifyCommand{}).verify(ctx, store, printer)
-	if err == nil && left > 0 {
-		err = wrong(left)
+	left, err := (&verifyCommand{}).verify(ctx, store, newVerifyPrinter(settings, out))
+	if err != nil {
+		return err
 	}
-	return err
+	return wrong(left)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/clienttest"
+	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/config"
 )
 
@@ -51,7 +52,7 @@ func TestResultsArePrintedByLinesOrRaw(t *testing.T) {
 		}
 	})
 	var out, notes bytes.Buffer
-	to := &console{Client: &config.Client{}, api: api, out: &out}
+	to := &command.Console{API: api, Out: &out}
 	page := resultsCommand{Session: "s", Ref: "r", Offset: new(2), Limit: new(1)}
 	if err := page.lines(t.Context(), to, &notes); err != nil {
 		t.Fatal(err)
@@ -72,7 +73,7 @@ func TestResultsArePrintedByLinesOrRaw(t *testing.T) {
 		t.Errorf("another content was accepted: %v", err)
 	}
 	both := resultsCommand{Session: "s", Ref: "hello", Raw: true}
-	if err := both.Run(t.Context(), &console{Client: &config.Client{JSON: true}, api: api, out: &out}); exitCode(err) != exitUsage {
+	if err := both.Run(t.Context(), &command.Console{JSON: true, API: api, Out: &out}); exitCode(err) != exitUsage {
 		t.Errorf("--raw --json: %v", err)
 	}
 }

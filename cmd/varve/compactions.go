@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/client"
+	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/terminal"
 )
@@ -49,17 +50,24 @@ func (w *waitFlag) Decode(ctx *kong.DecodeContext) error {
 const maxServerWait = 60 * time.Second
 
 // Run compacts and prints the run: how it ended if that happened within --wait, else that it is queued.
-func (c *compactCommand) Run(ctx context.Context, to *console) error {
-	run, err := c.compact(ctx, to.api)
+func (c *compactCommand) Run(ctx context.Context, to *command.Console) error {
+	run, err := c.compact(ctx, to.API)
 	if err != nil {
 		return err
 	}
+	return printRun(to, run)
+}
+
+// printRun prints a run, and returns an error for one that has failed.
+func printRun(to *command.Console, run client.Answer[session.Run]) error {
 	r := &run.Value
-	err = to.print("run", run.Raw, r)
-	if err == nil && r.State == session.RunFailed {
+	if err := to.Print(named("run"), run.Raw, r); err != nil {
+		return err
+	}
+	if r.State == session.RunFailed {
 		return fmt.Errorf("run %s failed: %s", r.ID, terminal.Cell(r.Error))
 	}
-	return err
+	return nil
 }
 
 // compact compacts and returns the run as it is at the end of --wait.
@@ -86,7 +94,7 @@ type runsCommand struct {
 }
 
 // Run lists the session's compactions.
-func (c *runsCommand) Run(ctx context.Context, to *console) error {
+func (c *runsCommand) Run(ctx context.Context, to *command.Console) error {
 	return showList(ctx, to, "runs", client.ListRuns, c.Limit, c.Session)
 }
 
@@ -131,18 +139,14 @@ func (c *checkpointsCommand) Validate() error {
 }
 
 // Run lists the session's checkpoints, shows one, compares two, or restores one.
-func (c *checkpointsCommand) Run(ctx context.Context, to *console) error {
+func (c *checkpointsCommand) Run(ctx context.Context, to *command.Console) error {
 	if c.Number == nil {
 		return showList(ctx, to, "checkpoints", client.ListCheckpoints, c.Limit, c.Session)
 	}
 	o := client.Options{}
 	switch {
 	case c.View:
-		view, err := client.ReadCheckpointContext.Call(ctx, to.api, c.Session, *c.Number)
-		if err != nil {
-			return err
-		}
-		return to.printRaw(view.Raw)
+		return showJSON(ctx, to, client.ReadCheckpointContext, o, c.Session, *c.Number)
 	case c.Diff != nil:
 		o.Query = client.Query{"to": *c.Diff}
 		return show(ctx, to, "diff", client.DiffCheckpoints, o, c.Session, *c.Number)

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/demo"
 	"github.com/varve-dev/varve/internal/embedded"
@@ -84,7 +85,7 @@ func (c *demoCommand) serve(ctx context.Context, dir string, out io.Writer) (err
 
 // show imports the files and demonstrates with them. A file that cannot be imported does not keep the others from being
 // shown.
-func (c *demoCommand) show(ctx context.Context, to *console, dir string) error {
+func (c *demoCommand) show(ctx context.Context, to *command.Console, dir string) error {
 	files := c.Files
 	if len(files) == 0 {
 		var err error
@@ -93,19 +94,19 @@ func (c *demoCommand) show(ctx context.Context, to *console, dir string) error {
 		}
 	}
 	fmt.Fprintf(os.Stderr, "importing %s\n", terminal.Count(len(files), "file"))
-	command := importCommand{Files: files, Rejected: filepath.Join(dir, "import"), WindowTokens: demo.Window}
+	asked := importCommand{Files: files, Rejected: filepath.Join(dir, "import"), WindowTokens: demo.Window}
 	model, err := c.LLM.Asked()
 	if err != nil {
 		return err
 	}
-	run := newImportRun(&command, to.api, demo.Policy(model))
+	run := newImportRun(&asked, to.API, demo.Policy(model))
 	problems := run.all(ctx)
 	run.progress.Finish()
-	if err := run.print(to.out, os.Stderr, false); err != nil {
+	if err := run.print(to.Out, os.Stderr, false); err != nil {
 		return err
 	}
 	d := demo.Demo{
-		Dir: dir, API: to.api, Out: to.out, Notes: os.Stderr, Model: model,
+		Dir: dir, API: to.API, Out: to.Out, Notes: os.Stderr, Model: model,
 		Width: min(max(terminal.Width(os.Stdout, 120), 60), 160),
 	}
 	for i := range run.files {

@@ -40,10 +40,7 @@ func (c *doctorCommand) Run(ctx context.Context, parsed *kong.Context, settings 
 	if err := printValue(out, settings.JSON, "doctor", found); err != nil {
 		return err
 	}
-	if n := doctor.Failures(found); n > 0 {
-		return wrong(n)
-	}
-	return nil
+	return wrong(doctor.Failures(found))
 }
 
 // apiAddress returns where an API is said to be, "" if nothing says it.

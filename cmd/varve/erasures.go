@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/client"
+	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/protocol"
 )
 
@@ -22,7 +23,7 @@ type erasuresStartCommand struct {
 }
 
 // Run begins the erasure and prints it. Sent again because its answer was lost, it is still one erasure.
-func (c *erasuresStartCommand) Run(ctx context.Context, to *console) error {
+func (c *erasuresStartCommand) Run(ctx context.Context, to *command.Console) error {
 	metadata, err := json.Marshal(c.Metadata)
 	if err != nil {
 		return err
@@ -36,8 +37,8 @@ type erasuresListCommand struct {
 }
 
 // Run prints the erasures.
-func (c *erasuresListCommand) Run(ctx context.Context, to *console) error {
-	return showFound(ctx, to, "erasures", client.ListErasures, client.Query{}, c.Limit)
+func (c *erasuresListCommand) Run(ctx context.Context, to *command.Console) error {
+	return showList(ctx, to, "erasures", client.ListErasures, c.Limit)
 }
 
 type erasuresShowCommand struct {
@@ -45,10 +46,6 @@ type erasuresShowCommand struct {
 }
 
 // Run prints the erasure.
-func (c *erasuresShowCommand) Run(ctx context.Context, to *console) error {
-	found, err := client.ReadErasure.Call(ctx, to.api, c.Erasure)
-	if err != nil {
-		return err
-	}
-	return to.printRaw(found.Raw)
+func (c *erasuresShowCommand) Run(ctx context.Context, to *command.Console) error {
+	return showJSON(ctx, to, client.ReadErasure, client.Options{}, c.Erasure)
 }

@@ -81,8 +81,13 @@ type failure struct {
 	text string
 }
 
-// wrong returns the failure of a command that has found a number of things.
-func wrong(n int) *failure { return &failure{exitFindings, thingsWrong(n)} }
+// wrong returns the error of a command that has found a number of things wrong, nil for none.
+func wrong(n int) error {
+	if n == 0 {
+		return nil
+	}
+	return &failure{exitFindings, thingsWrong(n)}
+}
 
 // thingsWrong says how many things are wrong.
 func thingsWrong(n int) string {

@@ -28,11 +28,11 @@ func TestClientReadsItsKeyFromTheDataDirectory(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "key"), []byte("vk_x\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if to, err := connect(&settings, io.Discard); err != nil || to.api.Key != "vk_x" {
+	if to, err := connect(&settings, io.Discard); err != nil || to.API.Key != "vk_x" {
 		t.Errorf("with a key file: %+v, %v", to, err)
 	}
 	settings.Key = "vk_y"
-	if to, err := connect(&settings, io.Discard); err != nil || to.api.Key != "vk_y" {
+	if to, err := connect(&settings, io.Discard); err != nil || to.API.Key != "vk_y" {
 		t.Errorf("with VARVE_KEY: %+v, %v", to, err)
 	}
 	if got := upURL(dir); got != "http://127.0.0.1:8080" {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/varve-dev/varve/client"
 	"github.com/varve-dev/varve/internal/archive"
+	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/terminal"
 )
 
@@ -30,21 +31,21 @@ func (c *exportCommand) Validate() error {
 }
 
 // Run writes the export, and checks it on the way.
-func (c *exportCommand) Run(ctx context.Context, to *console) error {
+func (c *exportCommand) Run(ctx context.Context, to *command.Console) error {
 	if c.Output == "" {
-		_, err := c.write(ctx, to.api, to.out)
+		_, err := c.write(ctx, to.API, to.Out)
 		return err
 	}
 	var total archive.Manifest
 	err := replaceFile(c.Output, func(out io.Writer) (err error) {
-		total, err = c.write(ctx, to.api, out)
+		total, err = c.write(ctx, to.API, out)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	if to.JSON {
-		return writeJSON(to.out, total)
+		return command.WriteJSON(to.Out, total)
 	}
 	fmt.Fprintf(os.Stderr, "%s: %s, %s, %.1f MB of messages\n", terminal.Printable(c.Output),
 		terminal.Count(int(total.Sessions), "session"), terminal.Count(int(total.Messages), "message"),

@@ -50,9 +50,9 @@ func listedOverHTTP(ctx context.Context, settings *config.Client, out io.Writer)
 	if err != nil {
 		return err
 	}
-	if wellFormedOperator(to.key) {
+	if wellFormedOperator(to.API.Key) {
 		failing := client.Query{"order": "failing"}
-		return showFound(ctx, to, "sessions of tenants", client.ListAllSessions, failing, listedFailures)
+		return command.Find(ctx, to, named("sessions of tenants"), client.ListAllSessions, failing, listedFailures)
 	}
 	return showList(ctx, to, "failures of a tenant", client.ListFailures, listedFailures)
 }
@@ -94,7 +94,7 @@ func (c *failuresRetryCommand) Run(ctx context.Context, settings *config.Client,
 		if err != nil {
 			return err
 		}
-		return writeJSON(out, run)
+		return command.WriteJSON(out, run)
 	})
 }
 
@@ -103,16 +103,12 @@ func (c *failuresRetryCommand) overHTTP(ctx context.Context, settings *config.Cl
 	if err != nil {
 		return err
 	}
-	if wellFormedOperator(to.key) {
+	if wellFormedOperator(to.API.Key) {
 		return command.Usage("failures retry takes a key of the session's tenant (vk_…) in VARVE_KEY, or none and " +
 			"the database: an operator's key compacts no session")
 	}
 	if err := c.ownTenant(); err != nil {
 		return err
 	}
-	a, err := client.RetryFailure.With(ctx, to.api, client.Options{Key: uuid.NewString()}, c.Session)
-	if err != nil {
-		return err
-	}
-	return to.printRaw(a.Raw)
+	return showJSON(ctx, to, client.RetryFailure, client.Options{Key: uuid.NewString()}, c.Session)
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/varve-dev/varve/client"
+	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
 	"github.com/varve-dev/varve/internal/process"
@@ -55,15 +56,15 @@ func startAPI(t *testing.T) *client.Client {
 
 // runner is a command of the HTTP API.
 type runner interface {
-	Run(context.Context, *console) error
+	Run(context.Context, *command.Console) error
 }
 
 // output returns what a command prints on standard output.
-func output(t *testing.T, api *client.Client, settings config.Client, command runner) string {
+func output(t *testing.T, api *client.Client, settings config.Client, of runner) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := command.Run(t.Context(), &console{Client: &settings, api: api, out: &out}); err != nil {
-		t.Fatalf("%T: %v", command, err)
+	if err := of.Run(t.Context(), &command.Console{API: api, JSON: settings.JSON, Out: &out}); err != nil {
+		t.Fatalf("%T: %v", of, err)
 	}
 	return out.String()
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/varve-dev/varve/client"
+	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/protocol"
 )
@@ -34,7 +35,7 @@ func (h *held) Validate() error {
 
 // on calls one of two functions, with the session, or with the id of the tenant.
 func (h *held) on(ctx context.Context, settings *config.Client, out io.Writer,
-	onSession, onTenant func(to *console, id string) error) error {
+	onSession, onTenant func(to *command.Console, id string) error) error {
 	if h.Tenant == "" {
 		to, err := connect(settings, out)
 		if err != nil {
@@ -46,11 +47,11 @@ func (h *held) on(ctx context.Context, settings *config.Client, out io.Writer,
 	if err != nil {
 		return err
 	}
-	id, err := to.tenant(ctx, h.Tenant)
+	id, err := client.TenantID(ctx, to.API, h.Tenant)
 	if err != nil {
 		return err
 	}
-	return onTenant(to.console, id)
+	return onTenant(to.Console, id.String())
 }
 
 type holdsListCommand struct {
@@ -60,22 +61,14 @@ type holdsListCommand struct {
 
 // Run prints the holds.
 func (c *holdsListCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
-	if c.Tenant == "" {
-		to, err := connect(settings, out)
-		if err != nil {
-			return err
-		}
-		return showList(ctx, to, "holds", client.ListHolds, c.Limit)
-	}
-	to, err := connectOperator(settings, out)
-	if err != nil {
-		return err
-	}
-	id, err := to.tenant(ctx, c.Tenant)
-	if err != nil {
-		return err
-	}
-	return showList(ctx, to.console, "holds", client.OperatorListHolds, c.Limit, id)
+	of := held{Tenant: c.Tenant}
+	return of.on(ctx, settings, out,
+		func(to *command.Console, _ string) error {
+			return showList(ctx, to, "holds", client.ListHolds, c.Limit)
+		},
+		func(to *command.Console, id string) error {
+			return showList(ctx, to, "holds", client.OperatorListHolds, c.Limit, id)
+		})
 }
 
 type holdsShowCommand struct {
@@ -85,10 +78,10 @@ type holdsShowCommand struct {
 // Run prints the hold.
 func (c *holdsShowCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
 	return c.on(ctx, settings, out,
-		func(to *console, id string) error {
+		func(to *command.Console, id string) error {
 			return show(ctx, to, "hold", client.ReadHold, client.Options{}, id)
 		},
-		func(to *console, id string) error {
+		func(to *command.Console, id string) error {
 			return show(ctx, to, "hold", client.OperatorReadHold, client.Options{}, id)
 		})
 }
@@ -102,8 +95,10 @@ type holdsPlaceCommand struct {
 func (c *holdsPlaceCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
 	o := client.Options{Body: protocol.HoldRequest{Reason: c.Reason}}
 	return c.on(ctx, settings, out,
-		func(to *console, id string) error { return show(ctx, to, "hold", client.PutHold, o, id) },
-		func(to *console, id string) error { return show(ctx, to, "hold", client.OperatorPutHold, o, id) })
+		func(to *command.Console, id string) error { return show(ctx, to, "hold", client.PutHold, o, id) },
+		func(to *command.Console, id string) error {
+			return show(ctx, to, "hold", client.OperatorPutHold, o, id)
+		})
 }
 
 type holdsLiftCommand struct {
@@ -113,8 +108,8 @@ type holdsLiftCommand struct {
 // Run lifts the hold, if there is one.
 func (c *holdsLiftCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
 	err := c.on(ctx, settings, out,
-		func(to *console, id string) error { return client.DeleteHold.Call(ctx, to.api, id) },
-		func(to *console, id string) error { return client.OperatorDeleteHold.Call(ctx, to.api, id) })
+		func(to *command.Console, id string) error { return client.DeleteHold.Call(ctx, to.API, id) },
+		func(to *command.Console, id string) error { return client.OperatorDeleteHold.Call(ctx, to.API, id) })
 	if err == nil {
 		fmt.Fprintln(os.Stderr, "there is no hold on it any more")
 	}

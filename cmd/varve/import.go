@@ -13,6 +13,7 @@ import (
 	"github.com/varve-dev/varve/client"
 	"github.com/varve-dev/varve/internal/archive"
 	"github.com/varve-dev/varve/internal/command"
+	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/importer"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
@@ -64,9 +65,9 @@ func (c *importCommand) Validate() error {
 }
 
 // Run imports file after file. A file that fails does not stop those after it, unless they would fail alike.
-func (c *importCommand) Run(ctx context.Context, to *console) error {
+func (c *importCommand) Run(ctx context.Context, settings *config.Client, to *command.Console) error {
 	if c.Rejected == "" {
-		c.Rejected = filepath.Join(to.Data, "import")
+		c.Rejected = filepath.Join(settings.Data, "import")
 	}
 	policy, err := command.ReadPolicy(c.Policy)
 	if err != nil {
@@ -75,10 +76,10 @@ func (c *importCommand) Run(ctx context.Context, to *console) error {
 	if err := c.mustExist(); err != nil {
 		return err
 	}
-	run := newImportRun(c, to.api, policy)
+	run := newImportRun(c, to.API, policy)
 	problems := run.all(ctx)
 	run.progress.Finish()
-	if err := run.print(to.out, os.Stderr, to.JSON); err != nil {
+	if err := run.print(to.Out, os.Stderr, to.JSON); err != nil {
 		return err
 	}
 	return errors.Join(append(problems, run.incomplete())...)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/protocol"
 )
@@ -104,7 +105,7 @@ func TestAFileThatIsMissingIsRefusedBeforeAnythingIsImported(t *testing.T) {
 	there, missing := write(t, "there.json", data), filepath.Join(t.TempDir(), "missing.json")
 	var out bytes.Buffer
 	c := &importCommand{Files: []string{there, missing, t.TempDir()}}
-	err := c.Run(t.Context(), &console{Client: &config.Client{Data: t.TempDir()}, out: &out}) // without an API
+	err := c.Run(t.Context(), &config.Client{Data: t.TempDir()}, &command.Console{Out: &out}) // without an API
 	if err == nil || exitCode(err) != exitUsage || !strings.Contains(err.Error(), "missing.json: no such file") ||
 		!strings.Contains(err.Error(), "it is a directory") || strings.Contains(err.Error(), "there.json") || out.Len() > 0 {
 		t.Errorf("error %v, output %q", err, &out)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/varve-dev/varve/client"
 	"github.com/varve-dev/varve/internal/archive"
+	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/importer"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/terminal"
@@ -134,7 +135,7 @@ func (r *importRun) readLines(ctx context.Context, done *imported, i *protocol.I
 // only.
 func (r *importRun) print(out, notes io.Writer, asJSON bool) error {
 	if asJSON {
-		return writeJSON(out, map[string]any{"files": r.files})
+		return command.WriteJSON(out, map[string]any{"files": r.files})
 	}
 	read := slices.DeleteFunc(slices.Clone(r.files), func(f imported) bool { return f.Error != "" && f.Import == nil })
 	if len(read) == 0 {

@@ -53,15 +53,15 @@ func (f *tenantFlags) with(
 // over returns a console and the keys of the tenant that its key manages.
 func (f *tenantFlags) over(
 	ctx context.Context, settings *config.Client, out io.Writer,
-) (to *console, keys client.Keyring, err error) {
+) (to *command.Console, keys client.Keyring, err error) {
 	if to, err = connect(settings, out); err != nil {
 		return nil, keys, err
 	}
-	if !wellFormedOperator(to.key) {
+	if !wellFormedOperator(to.API.Key) {
 		return to, client.Keys(), f.ownTenant()
 	}
-	id, err := (&operators{to}).tenant(ctx, string(f.Tenant))
-	return to, client.KeysOf(id), err
+	id, err := client.TenantID(ctx, to.API, string(f.Tenant))
+	return to, client.KeysOf(id.String()), err
 }
 
 // ownTenant returns an error if a tenant is named beside a tenant's key.
@@ -130,12 +130,8 @@ func (c *keysCreateCommand) Run(ctx context.Context, settings *config.Client, ou
 		if err != nil {
 			return err
 		}
-		if err := printValue(out, settings.JSON, "new key", made); err != nil {
-			return err
-		}
-		fmt.Fprintf(os.Stderr, "key %s of tenant %s; it is not stored and will not be shown again\n",
-			made.ID, terminal.Printable(tenant.Name))
-		return nil
+		what := fmt.Sprintf("%s of tenant %s", made.ID, terminal.Printable(tenant.Name))
+		return printNew(out, settings.JSON, made, what)
 	})
 }
 
@@ -149,23 +145,23 @@ func (c *keysCreateCommand) overHTTP(ctx context.Context, settings *config.Clien
 		if err != nil {
 			return err
 		}
-		return show(ctx, to.console, "new key", client.CreateOperatorKey, client.Options{Body: wanted})
+		return show(ctx, to.Console, "new key", client.CreateOperatorKey, client.Options{Body: wanted})
 	}
 	to, keys, err := c.over(ctx, settings, out)
 	if err != nil {
 		return err
 	}
 	wanted.Scopes = c.scopes()
-	made, err := keys.Create(ctx, to.api, wanted)
+	made, err := keys.Create(ctx, to.API, wanted)
 	return printKey(to, made, err)
 }
 
 // printKey prints a new key on standard output, alone.
-func printKey(to *console, made client.Answer[protocol.NewKey], err error) error {
+func printKey(to *command.Console, made client.Answer[protocol.NewKey], err error) error {
 	if err != nil {
 		return err
 	}
-	if err := to.print("new key", made.Raw, &made.Value); err != nil {
+	if err := to.Print(named("new key"), made.Raw, &made.Value); err != nil {
 		return err
 	}
 	fmt.Fprintf(os.Stderr, "key %s; it is not stored and will not be shown again\n", made.Value.ID)
@@ -180,12 +176,17 @@ func (c *keysCreateCommand) createOperator(ctx context.Context, settings *config
 		if err != nil {
 			return err
 		}
-		if err := printValue(out, settings.JSON, "new key", made); err != nil {
-			return err
-		}
-		fmt.Fprintf(os.Stderr, "key %s of an operator; it is not stored and will not be shown again\n", made.ID)
-		return nil
+		return printNew(out, settings.JSON, made, fmt.Sprintf("%s of an operator", made.ID))
 	})
+}
+
+// printNew prints a key that was made in the database on standard output, alone.
+func printNew(out io.Writer, asJSON bool, made any, which string) error {
+	if err := printValue(out, asJSON, "new key", made); err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "key %s; it is not stored and will not be shown again\n", which)
+	return nil
 }
 
 // newKey creates a key. The database stores only the digest of its text.
@@ -227,17 +228,17 @@ func (c *keysListCommand) overHTTP(ctx context.Context, settings *config.Client,
 		if err != nil {
 			return err
 		}
-		return showList(ctx, to.console, "operators' keys", client.ListOperatorKeys, math.MaxInt)
+		return showList(ctx, to.Console, "operators' keys", client.ListOperatorKeys, math.MaxInt)
 	}
 	to, keys, err := c.over(ctx, settings, out)
 	if err != nil {
 		return err
 	}
-	found, err := keys.List(ctx, to.api)
+	found, err := keys.List(ctx, to.API)
 	if err != nil {
 		return err
 	}
-	return printList(to, "keys", found)
+	return command.PrintList(to, named("keys"), found)
 }
 
 type keysRotateCommand struct {
@@ -252,7 +253,7 @@ func (c *keysRotateCommand) Run(ctx context.Context, settings *config.Client, ou
 	if err != nil {
 		return err
 	}
-	made, err := keys.Rotate(ctx, to.api, c.ID.String(), protocol.RotateRequest{OverlapSeconds: seconds(c.Overlap)})
+	made, err := keys.Rotate(ctx, to.API, c.ID.String(), protocol.RotateRequest{OverlapSeconds: seconds(c.Overlap)})
 	return printKey(to, made, err)
 }
 
@@ -296,13 +297,13 @@ func (c *keysRevokeCommand) overHTTP(ctx context.Context, settings *config.Clien
 		if failed != nil {
 			return failed
 		}
-		err = client.RevokeOperatorKey.Call(ctx, to.api, c.ID)
+		err = client.RevokeOperatorKey.Call(ctx, to.API, c.ID)
 	} else {
 		to, keys, failed := c.over(ctx, settings, out)
 		if failed != nil {
 			return failed
 		}
-		err = keys.Revoke(ctx, to.api, c.ID.String())
+		err = keys.Revoke(ctx, to.API, c.ID.String())
 	}
 	if err == nil {
 		fmt.Fprintln(os.Stderr, "revoked; API processes refuse it within 3 seconds")

@@ -66,19 +66,19 @@ func (c *tenantsLimitsCommand) overHTTP(ctx context.Context, settings *config.Cl
 	if err != nil {
 		return err
 	}
-	id, err := to.tenant(ctx, string(c.Name))
+	id, err := client.TenantID(ctx, to.API, string(c.Name))
 	if err != nil {
 		return err
 	}
 	var found client.Answer[session.TenantDetails]
 	if c.Set == "" {
-		found, err = client.ReadTenant.Call(ctx, to.api, id)
+		found, err = client.ReadTenant.Call(ctx, to.API, id)
 	} else {
 		o := client.Options{Body: protocol.TenantChange{Quotas: json.RawMessage(c.Set)}}
-		found, err = client.ChangeTenant.With(ctx, to.api, o, id)
+		found, err = client.ChangeTenant.With(ctx, to.API, o, id)
 	}
 	if err != nil {
 		return err
 	}
-	return to.printRaw(found.Value.Quotas)
+	return to.PrintRaw(found.Value.Quotas)
 }

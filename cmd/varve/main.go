@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -158,8 +159,8 @@ func childNamed(node *kong.Node, name string) *kong.Node {
 	return nil
 }
 
-// parser returns the command line's parser. A command whose Run names a *console gets it from connect, one that names
-// operators from connectOperator, and those of features from connectFeature and connectOperators.
+// parser returns the command line's parser. A command whose Run names a *command.Console gets it from connect, one that
+// names command.Operators from connectOperator, and one that names command.Connecting from mayConnect.
 func parser(cli *commands) *kong.Kong {
 	for _, f := range features.All() {
 		if f.Command != nil {
@@ -168,29 +169,17 @@ func parser(cli *commands) *kong.Kong {
 	}
 	return kong.Must(cli, kong.Name("varve"), kong.UsageOnError(), config.VersionFlag(),
 		kong.Help(printHelp), kong.PostBuild(addExamples),
-		kong.BindToProvider(connect), kong.BindToProvider(connectOperator),
-		kong.BindToProvider(connectFeature), kong.BindToProvider(connectOperators), kong.BindToProvider(mayConnect),
+		kong.BindToProvider(connect), kong.BindToProvider(connectOperator), kong.BindToProvider(mayConnect),
 		kong.Description("A session store for LLM agents that keeps every message and a small context."))
-}
-
-// console is what the commands of the HTTP API work with: the API, and where and how they print.
-type console struct {
-	*config.Client
-	api *client.Client
-	key string
-	out io.Writer
 }
 
 // connect returns a console for the API at settings.URL, or else the one in DATA/url, with its key or else the one in
 // DATA/key.
-func connect(settings *config.Client, out io.Writer) (*console, error) {
-	if settings.URL == "" {
-		settings.URL = upURL(settings.Data)
-	}
-	base, err := url.Parse(settings.URL)
+func connect(settings *config.Client, out io.Writer) (*command.Console, error) {
+	base, err := url.Parse(cmp.Or(settings.URL, upURL(settings.Data)))
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		text := fmt.Sprintf("--url (VARVE_URL) is %q: it must be a URL like http://127.0.0.1:8080", settings.URL)
-		return nil, command.Usage(text)
+		return nil, command.Usage(fmt.Sprintf("--url (VARVE_URL) is %q: it must be a URL like http://127.0.0.1:8080",
+			cmp.Or(settings.URL, upURL(settings.Data))))
 	}
 	key := settings.Key
 	if key == "" {
@@ -204,33 +193,13 @@ func connect(settings *config.Client, out io.Writer) (*console, error) {
 			return nil, err
 		}
 	}
-	return &console{Client: settings, api: client.New(base, key, os.Stderr), key: key, out: out}, nil
-}
-
-// connectFeature returns the console of a feature's command.
-func connectFeature(settings *config.Client, out io.Writer) (*command.Console, error) {
-	to, err := connect(settings, out)
-	return to.ofFeature(), err
-}
-
-// connectOperators returns the console of a feature's command for operators.
-func connectOperators(settings *config.Client, out io.Writer) (command.Operators, error) {
-	to, err := connectOperator(settings, out)
-	return command.Operators{Console: to.ofFeature()}, err
-}
-
-// ofFeature returns the console as features have it; nil of nil.
-func (to *console) ofFeature() *command.Console {
-	if to == nil {
-		return nil
-	}
-	return &command.Console{API: to.api, JSON: to.JSON, Out: to.out}
+	return &command.Console{API: client.New(base, key, os.Stderr), JSON: settings.JSON, Out: out}, nil
 }
 
 // mayConnect returns what a feature's command works with that may need no API.
 func mayConnect(settings *config.Client, out io.Writer) (*command.Connecting, error) {
-	connect := func() (*command.Console, error) { return connectFeature(settings, out) }
-	return &command.Connecting{Console: connect, JSON: settings.JSON, Out: out}, nil
+	open := func() (*command.Console, error) { return connect(settings, out) }
+	return &command.Connecting{Console: open, JSON: settings.JSON, Out: out}, nil
 }
 
 // upURL returns the address of the varve up that runs on a data directory, or ran there last; else where it listens if

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/varve-dev/varve/internal/clienttest"
+	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/config"
 )
 
@@ -103,7 +104,7 @@ func TestABoundOfTheViewIsSentAsItIsGiven(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := cli.Context.Run(t.Context(), &console{Client: &cli.Client, api: api, out: io.Discard}); err != nil || got != want {
+		if err := cli.Context.Run(t.Context(), &command.Console{API: api, Out: io.Discard}); err != nil || got != want {
 			t.Errorf("%q asked for %q, want %q: %v", args, got, want, err)
 		}
 	}

@@ -27,13 +27,13 @@ type mcpCommand struct {
 func (c *mcpCommand) Help() string { return helpText("mcp") }
 
 // Run answers an agent on standard input and output until the input ends. What goes wrong is told on standard error.
-func (c *mcpCommand) Run(ctx context.Context, to *console) error {
-	if c.Session == "" && !strings.HasPrefix(to.api.Key, "st_") {
+func (c *mcpCommand) Run(ctx context.Context, to *command.Console) error {
+	if c.Session == "" && !strings.HasPrefix(to.API.Key, "st_") {
 		return command.Usage("--session is missing: an API key reaches every session (VARVE_KEY may be a session " +
 			"token instead, which varve tokens create makes)")
 	}
-	b := newBridge(to.URL, to.api.Key, c.Session)
-	return b.serve(ctx, &mcp.IOTransport{Reader: os.Stdin, Writer: writeCloser{to.out}})
+	b := newBridge(to.API.Base.String(), to.API.Key, c.Session)
+	return b.serve(ctx, &mcp.IOTransport{Reader: os.Stdin, Writer: writeCloser{to.Out}})
 }
 
 // writeCloser is a writer that others close.

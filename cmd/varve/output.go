@@ -13,6 +13,7 @@ import (
 	"text/template"
 
 	"github.com/varve-dev/varve/client"
+	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/terminal"
@@ -41,64 +42,39 @@ func writeAligned(out io.Writer, name string, value any, flags uint) error {
 // printValue writes a value that does not come from the API: as JSON, or as the view of that name.
 func printValue(out io.Writer, asJSON bool, name string, value any) error {
 	if asJSON {
-		return writeJSON(out, value)
+		return command.WriteJSON(out, value)
 	}
 	return writeView(out, name, value)
 }
 
+// named returns the view of that name.
+func named(name string) *template.Template { return views.Lookup(name) }
+
 // show calls a route and prints its answer.
 func show[T any](
-	ctx context.Context, to *console, name string, r client.Route[T], o client.Options, args ...any,
+	ctx context.Context, to *command.Console, name string, r client.Route[T], o client.Options, args ...any,
 ) error {
-	a, err := r.With(ctx, to.api, o, args...)
+	a, err := r.With(ctx, to.API, o, args...)
 	if err != nil {
 		return err
 	}
-	return to.print(name, a.Raw, &a.Value)
+	return to.Print(named(name), a.Raw, &a.Value)
+}
+
+// showJSON calls a route and prints its answer as the API sent it.
+func showJSON[T any](ctx context.Context, to *command.Console, r client.Route[T], o client.Options, args ...any) error {
+	a, err := r.With(ctx, to.API, o, args...)
+	if err != nil {
+		return err
+	}
+	return to.PrintRaw(a.Raw)
 }
 
 // showList calls a route and prints up to limit entries of its list.
 func showList[T any](
-	ctx context.Context, to *console, name string, r client.ListRoute[T], limit int, args ...any,
+	ctx context.Context, to *command.Console, name string, r client.ListRoute[T], limit int, args ...any,
 ) error {
-	return showFound(ctx, to, name, r, client.Query{}, limit, args...)
-}
-
-// showFound does what showList does for those entries that a query asks for.
-func showFound[T any](
-	ctx context.Context, to *console, name string, r client.ListRoute[T], query client.Query, limit int, args ...any,
-) error {
-	found, err := r.Find(ctx, to.api, query, limit, args...)
-	if err != nil {
-		return err
-	}
-	return printList(to, name, found)
-}
-
-// printList prints entries of a list.
-func printList[T any](to *console, name string, found []client.Answer[T]) error {
-	if to.JSON {
-		return writeJSON(to.out, found)
-	}
-	values := make([]T, len(found))
-	for i := range found {
-		values[i] = found[i].Value
-	}
-	return writeView(to.out, name, values)
-}
-
-// print prints an answer: as the API sent it with --json, else as the view of that name.
-func (to *console) print(name string, raw []byte, value any) error {
-	if to.JSON {
-		return to.printRaw(raw)
-	}
-	return writeView(to.out, name, value)
-}
-
-// printRaw prints an answer as the API sent it.
-func (to *console) printRaw(raw []byte) error {
-	_, err := to.out.Write(append(raw, '\n'))
-	return err
+	return command.Find(ctx, to, named(name), r, client.Query{}, limit, args...)
 }
 
 // place names a part by its message and number, or the messages from one to another.
@@ -139,10 +115,3 @@ func thousands(number any) string { return terminal.Thousands(reflect.ValueOf(nu
 
 // percent writes a share of 1.
 func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
-
-// writeJSON writes a value as a line of JSON.
-func writeJSON(out io.Writer, value any) error {
-	encoder := json.NewEncoder(out)
-	encoder.SetEscapeHTML(false)
-	return encoder.Encode(value)
-}

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/varve-dev/varve/client"
+	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/protocol"
 )
 
@@ -24,7 +25,7 @@ type pinsListCommand struct {
 }
 
 // Run lists the session's pins.
-func (c *pinsListCommand) Run(ctx context.Context, to *console) error {
+func (c *pinsListCommand) Run(ctx context.Context, to *command.Console) error {
 	return show(ctx, to, "pins", client.ListPins, client.Options{}, c.Session)
 }
 
@@ -35,13 +36,9 @@ type pinsAddCommand struct {
 }
 
 // Run pins and prints the pin. Pinning the same again replaces its note.
-func (c *pinsAddCommand) Run(ctx context.Context, to *console) error {
+func (c *pinsAddCommand) Run(ctx context.Context, to *command.Console) error {
 	o := client.Options{Body: protocol.PinRequest{Note: c.Note}}
-	made, err := client.PutPin.With(ctx, to.api, o, c.Session, c.Ref)
-	if err != nil {
-		return err
-	}
-	return to.print("pin", made.Raw, &made.Value)
+	return show(ctx, to, "pin", client.PutPin, o, c.Session, c.Ref)
 }
 
 type pinsRmCommand struct {
@@ -50,8 +47,8 @@ type pinsRmCommand struct {
 }
 
 // Run unpins.
-func (c *pinsRmCommand) Run(ctx context.Context, to *console) error {
-	if err := client.DeletePin.Call(ctx, to.api, c.Session, c.Ref); err != nil {
+func (c *pinsRmCommand) Run(ctx context.Context, to *command.Console) error {
+	if err := client.DeletePin.Call(ctx, to.API, c.Session, c.Ref); err != nil {
 		return err
 	}
 	fmt.Fprintln(os.Stderr, "unpinned: the next compaction may change it")
@@ -63,18 +60,18 @@ type pinsCandidatesCommand struct {
 }
 
 // Run lists the candidates of the whole log.
-func (c *pinsCandidatesCommand) Run(ctx context.Context, to *console) error {
+func (c *pinsCandidatesCommand) Run(ctx context.Context, to *command.Console) error {
 	found := []protocol.PinCandidate{}
 	from := int64(1)
 	for {
 		o := client.Options{Query: client.Query{"from_seq": from}}
-		page, err := client.ListPinCandidates.With(ctx, to.api, o, c.Session)
+		page, err := client.ListPinCandidates.With(ctx, to.API, o, c.Session)
 		if err != nil {
 			return err
 		}
 		found = append(found, page.Value.Data...)
 		if page.Value.NextSeq == nil {
-			return printValue(to.out, to.JSON, "pin candidates", found)
+			return printValue(to.Out, to.JSON, "pin candidates", found)
 		}
 		from = *page.Value.NextSeq
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/varve-dev/varve/client"
 	"github.com/varve-dev/varve/internal/clienttest"
+	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/config"
 )
 
@@ -77,7 +78,7 @@ func TestPinsAndSummariesAsAPersonReadsThem(t *testing.T) {
 	if strings.Count(got, `"ref"`) != 2 {
 		t.Errorf("JSON of two pages: %s", got)
 	}
-	to := &console{Client: &config.Client{}, api: api, out: io.Discard}
+	to := &command.Console{API: api, Out: io.Discard}
 	if err := (&summariesRebuildCommand{Session: "failing"}).Run(t.Context(), to); err == nil || !strings.Contains(err.Error(), "too large") {
 		t.Errorf("a rebuild that fails: %v", err)
 	}

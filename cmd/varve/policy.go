@@ -29,7 +29,7 @@ type policyShowCommand struct {
 }
 
 // Run prints the policy.
-func (c *policyShowCommand) Run(ctx context.Context, to *console) error {
+func (c *policyShowCommand) Run(ctx context.Context, to *command.Console) error {
 	return showPolicy(ctx, to, c.All, client.Policy("GET", c.Session), client.Options{}, c.Session)
 }
 
@@ -45,9 +45,9 @@ type policyField struct{ Name, Value, Source string }
 
 // showPolicy prints the policy that a route answers with.
 func showPolicy(
-	ctx context.Context, to *console, all bool, r client.Route[protocol.Policy], o client.Options, args ...any,
+	ctx context.Context, to *command.Console, all bool, r client.Route[protocol.Policy], o client.Options, args ...any,
 ) error {
-	found, err := r.With(ctx, to.api, o, args...)
+	found, err := r.With(ctx, to.API, o, args...)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func showPolicy(
 		text := terminal.Cut(terminal.Printable(string(value)), 61)
 		view.Fields = append(view.Fields, policyField{name, text, source})
 	})
-	return to.print("policy", found.Raw, view)
+	return to.Print(named("policy"), found.Raw, view)
 }
 
 // eachField calls do for the fields in their order. A value with its own source is a field, or a tool of a table.
@@ -90,7 +90,7 @@ type policySetCommand struct {
 }
 
 // Run sets the policy and prints the new one.
-func (c *policySetCommand) Run(ctx context.Context, to *console) error {
+func (c *policySetCommand) Run(ctx context.Context, to *command.Console) error {
 	document, err := command.ReadFile(c.File)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func (c *policySetCommand) Run(ctx context.Context, to *console) error {
 		method = "PATCH"
 	}
 	set := client.Policy(method, c.Session)
-	if _, err := set.With(ctx, to.api, client.Options{Body: document}, c.Session); err != nil {
+	if _, err := set.With(ctx, to.API, client.Options{Body: document}, c.Session); err != nil {
 		return err
 	}
 	return (&policyShowCommand{Session: c.Session}).Run(ctx, to)
@@ -113,7 +113,7 @@ type policyCheckCommand struct {
 }
 
 // Run prints what the policy would be, or ends with everything that is wrong with it.
-func (c *policyCheckCommand) Run(ctx context.Context, to *console) error {
+func (c *policyCheckCommand) Run(ctx context.Context, to *command.Console) error {
 	document, err := command.ReadFile(c.File)
 	if err != nil {
 		return err
@@ -130,19 +130,19 @@ type policyProfilesCommand struct {
 }
 
 // Run lists the profiles, or prints one.
-func (c *policyProfilesCommand) Run(ctx context.Context, to *console) error {
-	list, err := client.Profiles.Call(ctx, to.api)
+func (c *policyProfilesCommand) Run(ctx context.Context, to *command.Console) error {
+	list, err := client.Profiles.Call(ctx, to.API)
 	if err != nil {
 		return err
 	}
 	if c.Name == "" {
-		return to.print("profiles", list.Raw, list.Value)
+		return to.Print(named("profiles"), list.Raw, list.Value)
 	}
 	p, err := profileOf(list.Value.Data, c.Name)
 	if err != nil {
 		return err
 	}
-	return command.WriteIndented(to.out, p.Policy)
+	return command.WriteIndented(to.Out, p.Policy)
 }
 
 // profileOf returns the profile of a name.
@@ -170,8 +170,8 @@ type explainedView struct {
 }
 
 // Run prints what a profile follows.
-func (c *policyExplainCommand) Run(ctx context.Context, to *console) error {
-	list, err := client.Profiles.Call(ctx, to.api)
+func (c *policyExplainCommand) Run(ctx context.Context, to *command.Console) error {
+	list, err := client.Profiles.Call(ctx, to.API)
 	if err != nil {
 		return err
 	}
@@ -195,5 +195,5 @@ func (c *policyExplainCommand) Run(ctx context.Context, to *console) error {
 		e.Value = json.RawMessage(terminal.Cut(terminal.Printable(string(e.Value)), 40))
 		view.Fields = append(view.Fields, e)
 	}
-	return to.print("explained", raw, view)
+	return to.Print(named("explained"), raw, view)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,10 +24,7 @@ type policyFromCommand struct {
 func (c *policyFromCommand) Run(out io.Writer) error { return c.translate(out, os.Stderr) }
 
 func (c *policyFromCommand) translate(out, notes io.Writer) error {
-	system := c.System
-	if system == "" {
-		system = foreign.SystemOf(c.File)
-	}
+	system := cmp.Or(c.System, foreign.SystemOf(c.File))
 	if system == "" {
 		return command.Usage(fmt.Sprintf("--system must say of which system %s is: %s", c.File,
 			strings.Join(foreign.Systems(), ", ")))

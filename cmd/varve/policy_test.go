@@ -61,7 +61,7 @@ func TestAPolicyIsSetWhereItBelongs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = cli.Policy.Set.Run(t.Context(), &console{Client: &cli.Client, api: api, out: io.Discard})
+		err = cli.Policy.Set.Run(t.Context(), &command.Console{API: api, Out: io.Discard})
 		_, path, _ := strings.Cut(want, " ")
 		if diff := cmp.Diff([]string{want, "GET " + path}, asked); err != nil || diff != "" {
 			t.Errorf("%q: %v, asked (-want +got):\n%s", args, err, diff)
@@ -79,9 +79,9 @@ func TestProfilesAreListedOrOneIsPrinted(t *testing.T) {
 			t.Errorf("%q: %q", name, out)
 		}
 	}
-	to := &console{Client: &config.Client{}, api: api, out: io.Discard}
+	to := &command.Console{API: api, Out: io.Discard}
 	for _, c := range []interface {
-		Run(ctx context.Context, to *console) error
+		Run(ctx context.Context, to *command.Console) error
 	}{&policyProfilesCommand{Name: "none"}, &policyExplainCommand{Name: "none"}, &policyExplainCommand{Name: "default"}} {
 		if err := c.Run(t.Context(), to); exitCode(err) != exitUsage || !strings.Contains(err.Error(), "default") {
 			t.Errorf("a profile that is not there, or follows nothing: %v", err)

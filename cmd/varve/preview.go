@@ -28,7 +28,7 @@ type previewCommand struct {
 const maxParts = 25
 
 // Run prints what a compaction of the session would do. Nothing is written.
-func (c *previewCommand) Run(ctx context.Context, to *console) (err error) {
+func (c *previewCommand) Run(ctx context.Context, to *command.Console) (err error) {
 	request := protocol.PreviewRequest{From: c.From}
 	if request.Policy, err = c.Document(); err != nil {
 		return err
@@ -37,18 +37,18 @@ func (c *previewCommand) Run(ctx context.Context, to *console) (err error) {
 	if c.All {
 		o.Query = client.Query{"actions": "all"}
 	}
-	found, err := client.PreviewSession.With(ctx, to.api, o, c.Session)
+	found, err := client.PreviewSession.With(ctx, to.API, o, c.Session)
 	if err != nil {
 		return err
 	}
 	if to.JSON {
-		return to.printRaw(found.Raw)
+		return to.PrintRaw(found.Raw)
 	}
 	limit := maxParts
 	if c.All {
 		limit = len(found.Value.Actions)
 	}
-	return writePlan(to.out, &found.Value, c.Session, limit, terminal.Width(os.Stdout, 100))
+	return writePlan(to.Out, &found.Value, c.Session, limit, terminal.Width(os.Stdout, 100))
 }
 
 // writePlan writes a preview: its effect, stage by stage, then at most limit parts, the largest savings first.

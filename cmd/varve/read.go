@@ -26,7 +26,7 @@ type contextCommand struct {
 }
 
 // Run prints the view as the API sends it, or as text.
-func (c *contextCommand) Run(ctx context.Context, to *console) error {
+func (c *contextCommand) Run(ctx context.Context, to *command.Console) error {
 	query := client.Query{"max_tokens": c.MaxTokens}
 	if c.Fit {
 		query["fit"] = "window"
@@ -38,14 +38,14 @@ func (c *contextCommand) Run(ctx context.Context, to *console) error {
 	if c.AsOf != "" {
 		query["as_of"] = c.AsOf
 	}
-	view, err := client.ReadContext.With(ctx, to.api, client.Options{Query: query}, c.Session)
+	view, err := client.ReadContext.With(ctx, to.API, client.Options{Query: query}, c.Session)
 	if err != nil {
 		return err
 	}
 	if !c.Pretty || to.JSON {
-		return to.printRaw(view.Raw)
+		return to.PrintRaw(view.Raw)
 	}
-	return terminal.View(to.out, &view.Value)
+	return terminal.View(to.Out, &view.Value)
 }
 
 type resultsCommand struct {
@@ -71,7 +71,7 @@ func (c *resultsCommand) Validate() error {
 }
 
 // Run lists the persisted results, or prints one.
-func (c *resultsCommand) Run(ctx context.Context, to *console) error {
+func (c *resultsCommand) Run(ctx context.Context, to *command.Console) error {
 	switch {
 	case c.Raw && to.JSON:
 		return command.Usage("--raw prints bytes, which are not JSON: choose --raw or --json")
@@ -88,9 +88,9 @@ func (c *resultsCommand) Run(ctx context.Context, to *console) error {
 }
 
 // lines prints a page of lines with their numbers, and on notes how to continue.
-func (c *resultsCommand) lines(ctx context.Context, to *console, notes io.Writer) error {
+func (c *resultsCommand) lines(ctx context.Context, to *command.Console, notes io.Writer) error {
 	query := client.Query{"offset": c.Offset, "char_offset": c.Char, "limit": c.Limit}
-	page, err := client.GetResult.With(ctx, to.api, client.Options{Query: query}, c.Session, c.Ref)
+	page, err := client.GetResult.With(ctx, to.API, client.Options{Query: query}, c.Session, c.Ref)
 	if err != nil {
 		return err
 	}
@@ -99,9 +99,9 @@ func (c *resultsCommand) lines(ctx context.Context, to *console, notes io.Writer
 		fmt.Fprintf(notes, "the result has %d lines, none from line %d on\n", p.Lines, *c.Offset)
 	}
 	if to.JSON {
-		return to.printRaw(page.Raw)
+		return to.PrintRaw(page.Raw)
 	}
-	_, err = io.WriteString(to.out, p.Content)
+	_, err = io.WriteString(to.Out, p.Content)
 	if p.NextOffset != nil {
 		more := ""
 		if p.NextCharOffset > 0 {
@@ -113,14 +113,14 @@ func (c *resultsCommand) lines(ctx context.Context, to *console, notes io.Writer
 }
 
 // raw copies the result and compares its digest with the one that the API names.
-func (c *resultsCommand) raw(ctx context.Context, to *console) error {
-	body, want, err := to.api.RawResult(ctx, c.Session, c.Ref)
+func (c *resultsCommand) raw(ctx context.Context, to *command.Console) error {
+	body, want, err := to.API.RawResult(ctx, c.Session, c.Ref)
 	if err != nil {
 		return err
 	}
 	defer body.Close()
 	sum := sha256.New()
-	if _, err := io.Copy(io.MultiWriter(to.out, sum), body); err != nil {
+	if _, err := io.Copy(io.MultiWriter(to.Out, sum), body); err != nil {
 		return err
 	}
 	if got := hex.EncodeToString(sum.Sum(nil)); want != got {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/varve-dev/varve/client"
+	"github.com/varve-dev/varve/internal/command"
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -77,7 +79,7 @@ func (f *retentionFlags) retention() (r session.Retention) {
 type retentionShowCommand struct{}
 
 // Run prints the retention.
-func (c *retentionShowCommand) Run(ctx context.Context, to *console) error {
+func (c *retentionShowCommand) Run(ctx context.Context, to *command.Console) error {
 	return show(ctx, to, "retention", client.ReadRetention, client.Options{})
 }
 
@@ -86,7 +88,7 @@ type retentionPreviewCommand struct {
 }
 
 // Run prints what would happen by the flags or, without any, by the tenant's retention.
-func (c *retentionPreviewCommand) Run(ctx context.Context, to *console) error {
+func (c *retentionPreviewCommand) Run(ctx context.Context, to *command.Console) error {
 	query := client.Query{}
 	wanted := c.retention()
 	if wanted.IdleSeconds != nil {
@@ -119,8 +121,28 @@ func (c *retentionSetCommand) Validate() error {
 }
 
 // Run changes the retention and prints it.
-func (c *retentionSetCommand) Run(ctx context.Context, to *console) error {
+func (c *retentionSetCommand) Run(ctx context.Context, to *command.Console) error {
 	return show(ctx, to, "retention", client.PutRetention, client.Options{Body: c.retention()})
+}
+
+type tenantsRetentionCommand struct {
+	Tenant      string `arg:"" help:"Name or id."`
+	expiryFlags `embed:""`
+	Unbounded   bool `help:"The tenant may keep its sessions for ever."`
+	Yes         bool `required:"" help:"Confirm: what is older is erased, and nothing brings it back."`
+}
+
+// Validate returns an error for a bound without a time, unless there is to be none.
+func (c *tenantsRetentionCommand) Validate() error {
+	if c.Unbounded == (c.Idle > 0 || c.Age > 0) {
+		return errors.New("give --idle, --age or both, or --unbounded alone")
+	}
+	return c.expiryFlags.Validate()
+}
+
+// Run bounds the retention of the tenant and prints the tenant.
+func (c *tenantsRetentionCommand) Run(ctx context.Context, to command.Operators) error {
+	return changeTenant(ctx, to, c.Tenant, protocol.TenantChange{MostKept: new(session.RetentionBound(c.times()))})
 }
 
 // lasting returns a time of a retention, in seconds, as a table shows it; nil is none.

@@ -33,7 +33,7 @@ func TestARetentionIsSetAndShown(t *testing.T) {
 
 // viewNames matches the names of views where commands print them.
 var viewNames = regexp.MustCompile(
-	`(?:\b(?:show|showList|showFound|writeView|writeAligned|printValue|printList)|\.print)\([^"()]*"([a-z ]+)"`)
+	`\b(?:show|showList|writeView|writeAligned|printValue|named)\([^"()]*"([a-z ]+)"`)
 
 func TestEveryViewThatACommandPrintsIsThere(t *testing.T) {
 	t.Parallel()

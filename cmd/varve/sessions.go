@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/varve-dev/varve/client"
+	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/protocol"
 )
 
@@ -39,7 +40,7 @@ type sessionsListCommand struct {
 }
 
 // Run prints the sessions.
-func (c *sessionsListCommand) Run(ctx context.Context, to *console) error {
+func (c *sessionsListCommand) Run(ctx context.Context, to *command.Console) error {
 	query := client.Query{
 		"model": c.Model, "format": c.Format, "forked_from": c.ForkedFrom, "min_tokens": c.MinTokens,
 	}
@@ -68,7 +69,7 @@ func (c *sessionsListCommand) Run(ctx context.Context, to *console) error {
 	if c.Due {
 		query["due"] = true
 	}
-	return showFound(ctx, to, "sessions", client.ListSessions, query, c.Limit)
+	return command.Find(ctx, to, named("sessions"), client.ListSessions, query, c.Limit)
 }
 
 type sessionsAllCommand struct {
@@ -78,16 +79,16 @@ type sessionsAllCommand struct {
 }
 
 // Run prints the sessions.
-func (c *sessionsAllCommand) Run(ctx context.Context, to operators) error {
+func (c *sessionsAllCommand) Run(ctx context.Context, to command.Operators) error {
 	query := client.Query{"order": c.Order}
 	if c.Tenant != "" {
-		id, err := to.tenant(ctx, c.Tenant)
+		id, err := client.TenantID(ctx, to.API, c.Tenant)
 		if err != nil {
 			return err
 		}
 		query["tenant"] = id
 	}
-	return showFound(ctx, to.console, "sessions of tenants", client.ListAllSessions, query, c.Limit)
+	return command.Find(ctx, to.Console, named("sessions of tenants"), client.ListAllSessions, query, c.Limit)
 }
 
 type sessionsShowCommand struct {
@@ -95,12 +96,8 @@ type sessionsShowCommand struct {
 }
 
 // Run prints the session.
-func (c *sessionsShowCommand) Run(ctx context.Context, to *console) error {
-	found, err := client.ReadSession.Call(ctx, to.api, c.Session)
-	if err != nil {
-		return err
-	}
-	return to.printRaw(found.Raw)
+func (c *sessionsShowCommand) Run(ctx context.Context, to *command.Console) error {
+	return showJSON(ctx, to, client.ReadSession, client.Options{}, c.Session)
 }
 
 type sessionsRmCommand struct {
@@ -109,8 +106,8 @@ type sessionsRmCommand struct {
 }
 
 // Run erases the session.
-func (c *sessionsRmCommand) Run(ctx context.Context, to *console) error {
-	if err := client.DeleteSession.Call(ctx, to.api, c.Session); err != nil {
+func (c *sessionsRmCommand) Run(ctx context.Context, to *command.Console) error {
+	if err := client.DeleteSession.Call(ctx, to.API, c.Session); err != nil {
 		return err
 	}
 	fmt.Fprintln(os.Stderr, "erased")
@@ -124,7 +121,7 @@ type forkCommand struct {
 }
 
 // Run prints the fork's id, or the session as the API has it with --json.
-func (c *forkCommand) Run(ctx context.Context, to *console) error {
+func (c *forkCommand) Run(ctx context.Context, to *command.Console) error {
 	o := client.Options{Body: protocol.ForkRequest{ID: c.ID, Seq: c.Seq}}
 	return show(ctx, to, "fork", client.ForkSession, o, c.Session)
 }

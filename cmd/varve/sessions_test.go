@@ -10,14 +10,14 @@ import (
 	"time"
 
 	"github.com/varve-dev/varve/internal/clienttest"
-	"github.com/varve-dev/varve/internal/config"
+	"github.com/varve-dev/varve/internal/command"
 )
 
 // asOperator runs a command of operators.
 type asOperator struct{ sessionsAllCommand }
 
-func (c asOperator) Run(ctx context.Context, to *console) error {
-	return c.sessionsAllCommand.Run(ctx, operators{to})
+func (c asOperator) Run(ctx context.Context, to *command.Console) error {
+	return c.sessionsAllCommand.Run(ctx, command.Operators{Console: to})
 }
 
 func TestSessionsAsAPersonReadsThem(t *testing.T) {
@@ -58,7 +58,7 @@ func TestSessionsAsAPersonReadsThem(t *testing.T) {
 		{&forkCommand{Session: "s", ID: "b", Seq: 17}, `"chat\n42"`},
 	} {
 		var out strings.Builder
-		if err := test.command.Run(t.Context(), &console{api: api, out: &out, Client: &config.Client{}}); err != nil || !strings.Contains(out.String(), test.want) {
+		if err := test.command.Run(t.Context(), &command.Console{API: api, Out: &out}); err != nil || !strings.Contains(out.String(), test.want) {
 			t.Errorf("%T: %v\n%s", test.command, err, out.String())
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/client"
+	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/protocol"
-	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/terminal"
 )
 
@@ -29,18 +29,18 @@ type summariesShowCommand struct {
 }
 
 // Run prints the summaries.
-func (c *summariesShowCommand) Run(ctx context.Context, to *console) error {
+func (c *summariesShowCommand) Run(ctx context.Context, to *command.Console) error {
 	o := client.Options{Query: client.Query{"checkpoint": c.Checkpoint}}
-	found, err := client.ListSummaries.With(ctx, to.api, o, c.Session)
+	found, err := client.ListSummaries.With(ctx, to.API, o, c.Session)
 	if err != nil {
 		return err
 	}
-	if err := to.print("summaries", found.Raw, &found.Value); err != nil || !c.Text || to.JSON {
+	if err := to.Print(named("summaries"), found.Raw, &found.Value); err != nil || !c.Text || to.JSON {
 		return err
 	}
 	for i := range found.Value.Summaries {
 		s := &found.Value.Summaries[i]
-		if _, err := fmt.Fprintf(to.out, "\n%s:\n%s\n", s.Ref, terminal.Plain(s.Text)); err != nil {
+		if _, err := fmt.Fprintf(to.Out, "\n%s:\n%s\n", s.Ref, terminal.Plain(s.Text)); err != nil {
 			return err
 		}
 	}
@@ -64,16 +64,11 @@ type summariesRebuildCommand struct {
 }
 
 // Run has the summaries made anew and prints the run: how it ended if that happened within a minute.
-func (c *summariesRebuildCommand) Run(ctx context.Context, to *console) error {
+func (c *summariesRebuildCommand) Run(ctx context.Context, to *command.Console) error {
 	o := client.Options{Query: client.Query{"wait": maxServerWait.Seconds()}, Key: uuid.NewString()}
-	run, err := client.RebuildSummaries.With(ctx, to.api, o, c.Session)
+	run, err := client.RebuildSummaries.With(ctx, to.API, o, c.Session)
 	if err != nil {
 		return err
 	}
-	r := &run.Value
-	err = to.print("run", run.Raw, r)
-	if err == nil && r.State == session.RunFailed {
-		return fmt.Errorf("run %s failed: %s", r.ID, terminal.Cell(r.Error))
-	}
-	return err
+	return printRun(to, run)
 }

@@ -41,38 +41,29 @@ type tenantsCommand struct {
 // Help says when which command needs what.
 func (c *tenantsCommand) Help() string { return helpText("tenants") }
 
-// operators is a console for the routes of operators.
-type operators struct{ *console }
-
 // connectOperator returns a console with an operator's key: that of the settings, or else the one in DATA/operator-key.
-func connectOperator(settings *config.Client, out io.Writer) (operators, error) {
+func connectOperator(settings *config.Client, out io.Writer) (to command.Operators, err error) {
 	own := *settings
 	if own.Key == "" {
 		file := filepath.Join(own.Data, operatorKeyFile)
-		key, err := readKey(file)
-		if err != nil {
-			return operators{}, &failure{exitAuth, fmt.Sprintf("no operator's key: set VARVE_KEY to one (vop_…), or "+
+		if own.Key, err = readKey(file); err != nil {
+			return to, &failure{exitAuth, fmt.Sprintf("no operator's key: set VARVE_KEY to one (vop_…), or "+
 				"point --data at the data directory of a varve up (%s)", err)}
 		}
-		own.Key = key
 	}
-	to, err := connect(&own, out)
-	return operators{to}, err
-}
-
-// tenant returns the id of a tenant that is named by its id or its name.
-func (to *operators) tenant(ctx context.Context, named string) (string, error) {
-	id, err := client.TenantID(ctx, to.api, named)
-	return id.String(), err
+	to.Console, err = connect(&own, out)
+	return to, err
 }
 
 // changeTenant changes a tenant and prints it.
-func (to *operators) changeTenant(ctx context.Context, named string, change protocol.TenantChange) error {
-	id, err := to.tenant(ctx, named)
+func changeTenant(
+	ctx context.Context, to command.Operators, named string, change protocol.TenantChange,
+) error {
+	id, err := client.TenantID(ctx, to.API, named)
 	if err != nil {
 		return err
 	}
-	return show(ctx, to.console, "tenant details", client.ChangeTenant, client.Options{Body: change}, id)
+	return show(ctx, to.Console, "tenant details", client.ChangeTenant, client.Options{Body: change}, id)
 }
 
 type tenantsCreateCommand struct {
@@ -128,7 +119,7 @@ func (c *tenantsCreateCommand) overHTTP(ctx context.Context, settings *config.Cl
 	if c.Role != "" {
 		wanted.Key = &protocol.KeyRequest{Role: c.Role}
 	}
-	return show(ctx, to.console, "new tenant", client.CreateTenant, client.Options{Body: wanted})
+	return show(ctx, to.Console, "new tenant", client.CreateTenant, client.Options{Body: wanted})
 }
 
 type tenantsListCommand struct {
@@ -142,7 +133,7 @@ func (c *tenantsListCommand) Run(ctx context.Context, settings *config.Client, o
 		if err != nil {
 			return err
 		}
-		return showList(ctx, to.console, "tenants in full", client.ListTenants, math.MaxInt)
+		return showList(ctx, to.Console, "tenants in full", client.ListTenants, math.MaxInt)
 	}
 	return withStore(ctx, settings, c.Database, func(store *postgres.Store) error {
 		tenants, err := store.Tenants(ctx)
@@ -158,16 +149,12 @@ type tenantsShowCommand struct {
 }
 
 // Run prints the tenant.
-func (c *tenantsShowCommand) Run(ctx context.Context, to operators) error {
-	id, err := to.tenant(ctx, c.Tenant)
+func (c *tenantsShowCommand) Run(ctx context.Context, to command.Operators) error {
+	id, err := client.TenantID(ctx, to.API, c.Tenant)
 	if err != nil {
 		return err
 	}
-	found, err := client.ReadTenant.Call(ctx, to.api, id)
-	if err != nil {
-		return err
-	}
-	return to.printRaw(found.Raw)
+	return showJSON(ctx, to.Console, client.ReadTenant, client.Options{}, id)
 }
 
 type tenantsRenameCommand struct {
@@ -176,8 +163,8 @@ type tenantsRenameCommand struct {
 }
 
 // Run renames the tenant.
-func (c *tenantsRenameCommand) Run(ctx context.Context, to operators) error {
-	return to.changeTenant(ctx, c.Tenant, protocol.TenantChange{Name: string(c.Name)})
+func (c *tenantsRenameCommand) Run(ctx context.Context, to command.Operators) error {
+	return changeTenant(ctx, to, c.Tenant, protocol.TenantChange{Name: string(c.Name)})
 }
 
 type tenantsSuspendCommand struct {
@@ -186,12 +173,12 @@ type tenantsSuspendCommand struct {
 }
 
 // Run suspends the tenant; processes notice within 3 seconds.
-func (c *tenantsSuspendCommand) Run(ctx context.Context, to operators) error {
+func (c *tenantsSuspendCommand) Run(ctx context.Context, to command.Operators) error {
 	refused, err := json.Marshal(c.Refuse)
 	if err != nil {
 		return err
 	}
-	return to.changeTenant(ctx, c.Tenant, protocol.TenantChange{Suspended: refused})
+	return changeTenant(ctx, to, c.Tenant, protocol.TenantChange{Suspended: refused})
 }
 
 type tenantsResumeCommand struct {
@@ -199,8 +186,8 @@ type tenantsResumeCommand struct {
 }
 
 // Run ends the suspension; processes notice within 3 seconds.
-func (c *tenantsResumeCommand) Run(ctx context.Context, to operators) error {
-	return to.changeTenant(ctx, c.Tenant, protocol.TenantChange{Suspended: json.RawMessage("null")})
+func (c *tenantsResumeCommand) Run(ctx context.Context, to command.Operators) error {
+	return changeTenant(ctx, to, c.Tenant, protocol.TenantChange{Suspended: json.RawMessage("null")})
 }
 
 type tenantsPolicyCommand struct {
@@ -211,8 +198,8 @@ type tenantsPolicyCommand struct {
 }
 
 // Run sets the policy if there is one to set, and prints it.
-func (c *tenantsPolicyCommand) Run(ctx context.Context, to operators) error {
-	id, err := to.tenant(ctx, c.Tenant)
+func (c *tenantsPolicyCommand) Run(ctx context.Context, to command.Operators) error {
+	id, err := client.TenantID(ctx, to.API, c.Tenant)
 	if err != nil {
 		return err
 	}
@@ -225,12 +212,12 @@ func (c *tenantsPolicyCommand) Run(ctx context.Context, to operators) error {
 		if c.Merge {
 			method = "PATCH"
 		}
-		_, err = client.TenantPolicy(method).With(ctx, to.api, client.Options{Body: document}, id)
+		_, err = client.TenantPolicy(method).With(ctx, to.API, client.Options{Body: document}, id)
 		if err != nil {
 			return err
 		}
 	}
-	return showPolicy(ctx, to.console, c.All, client.TenantPolicy("GET"), client.Options{}, id)
+	return showPolicy(ctx, to.Console, c.All, client.TenantPolicy("GET"), client.Options{}, id)
 }
 
 type tenantsDeleteCommand struct {
@@ -250,18 +237,18 @@ func (c *tenantsDeleteCommand) Validate() error {
 
 // Run deletes the tenant, and shows how far that is. Interrupted, the deletion continues, and the same command waits
 // again.
-func (c *tenantsDeleteCommand) Run(ctx context.Context, to operators) error {
-	id, err := to.tenant(ctx, c.Tenant)
+func (c *tenantsDeleteCommand) Run(ctx context.Context, to command.Operators) error {
+	id, err := client.TenantID(ctx, to.API, c.Tenant)
 	if err != nil {
 		return err
 	}
-	begun, err := client.DeleteTenant.With(ctx, to.api, client.Options{Query: client.Query{"confirm": c.Confirm}}, id)
+	begun, err := client.DeleteTenant.With(ctx, to.API, client.Options{Query: client.Query{"confirm": c.Confirm}}, id)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(os.Stderr, "erasure %s deletes tenant %s\n", begun.Value.ID, id)
 	if !c.Detach {
-		if begun, err = to.waitForDeletion(ctx, begun.Value.ID); err != nil {
+		if begun, err = waitForDeletion(ctx, to.API, begun.Value.ID); err != nil {
 			return err
 		}
 	}
@@ -274,18 +261,20 @@ func (c *tenantsDeleteCommand) Run(ctx context.Context, to operators) error {
 			return err
 		}
 	}
-	return to.print("erasure", begun.Raw, &begun.Value)
+	return to.Print(named("erasure"), begun.Raw, &begun.Value)
 }
 
 // pollEvery is how often a command asks how far a deletion is.
 const pollEvery = time.Second
 
 // waitForDeletion shows how far a deletion is until it has ended.
-func (to *operators) waitForDeletion(ctx context.Context, id uuid.UUID) (client.Answer[session.Erasure], error) {
+func waitForDeletion(
+	ctx context.Context, api *client.Client, id uuid.UUID,
+) (client.Answer[session.Erasure], error) {
 	m := command.NewMeter(os.Stderr, -1, progressbar.OptionShowCount())
 	defer m.Finish()
 	for {
-		found, err := client.ReadTenantErasure.Call(ctx, to.api, id)
+		found, err := client.ReadTenantErasure.Call(ctx, api, id)
 		if err != nil || found.Value.State == session.ErasureDone {
 			return found, err
 		}
@@ -296,7 +285,7 @@ func (to *operators) waitForDeletion(ctx context.Context, id uuid.UUID) (client.
 		}
 		m.Update(e.Sessions, *e.TotalSessions, text,
 			fmt.Sprintf("%d of %d sessions %s", e.Sessions, *e.TotalSessions, text))
-		if err := to.api.Sleep(ctx, pollEvery); err != nil {
+		if err := api.Sleep(ctx, pollEvery); err != nil {
 			return found, err
 		}
 	}
@@ -308,13 +297,9 @@ type tenantsDeletionCommand struct {
 }
 
 // Run prints the erasure, or all.
-func (c *tenantsDeletionCommand) Run(ctx context.Context, to operators) error {
+func (c *tenantsDeletionCommand) Run(ctx context.Context, to command.Operators) error {
 	if c.Erasure == "" {
-		return showList(ctx, to.console, "erasures", client.ListTenantErasures, c.Limit)
+		return showList(ctx, to.Console, "erasures", client.ListTenantErasures, c.Limit)
 	}
-	found, err := client.ReadTenantErasure.Call(ctx, to.api, c.Erasure)
-	if err != nil {
-		return err
-	}
-	return to.printRaw(found.Raw)
+	return showJSON(ctx, to.Console, client.ReadTenantErasure, client.Options{}, c.Erasure)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/client"
+	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/terminal"
@@ -37,16 +38,16 @@ func (c *tokensCreateCommand) Validate() error {
 }
 
 // Run prints the new token on standard output, alone.
-func (c *tokensCreateCommand) Run(ctx context.Context, to *console) error {
+func (c *tokensCreateCommand) Run(ctx context.Context, to *command.Console) error {
 	wanted := protocol.TokenRequest{Name: c.Name, TTLSeconds: int(c.Expires.Seconds())}
 	if c.Compact {
 		wanted.Scopes = session.TokenScopes()
 	}
-	made, err := client.CreateToken.With(ctx, to.api, client.Options{Body: wanted}, c.Session)
+	made, err := client.CreateToken.With(ctx, to.API, client.Options{Body: wanted}, c.Session)
 	if err != nil {
 		return err
 	}
-	if err := to.print("new token", made.Raw, &made.Value); err != nil {
+	if err := to.Print(named("new token"), made.Raw, &made.Value); err != nil {
 		return err
 	}
 	fmt.Fprintf(os.Stderr, "token %s of session %s; it is not stored and will not be shown again\n",
@@ -59,7 +60,7 @@ type tokensListCommand struct {
 }
 
 // Run prints the session's tokens, newest first.
-func (c *tokensListCommand) Run(ctx context.Context, to *console) error {
+func (c *tokensListCommand) Run(ctx context.Context, to *command.Console) error {
 	return showList(ctx, to, "tokens", client.ListTokens, math.MaxInt, c.Session)
 }
 
@@ -69,8 +70,8 @@ type tokensRevokeCommand struct {
 }
 
 // Run revokes the token.
-func (c *tokensRevokeCommand) Run(ctx context.Context, to *console) error {
-	if err := client.RevokeToken.Call(ctx, to.api, c.Session, c.ID); err != nil {
+func (c *tokensRevokeCommand) Run(ctx context.Context, to *command.Console) error {
+	if err := client.RevokeToken.Call(ctx, to.API, c.Session, c.ID); err != nil {
 		return err
 	}
 	fmt.Fprintln(os.Stderr, "revoked: it is refused from now on")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,28 +65,22 @@ func (c *verifyCommand) Validate() error {
 
 // Run verifies, with a bar on a terminal, and prints each finding and how much was looked at.
 func (c *verifyCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
-	var found *failure
-	err := withStore(ctx, settings, c.Database, func(store *postgres.Store) error {
+	left := 0
+	err := withStore(ctx, settings, c.Database, func(store *postgres.Store) (err error) {
 		if c.Receipt != "" {
 			return c.receipt(ctx, store, settings, out)
 		}
-		shown := command.NewMeter(os.Stderr, -1, progressbar.OptionShowCount())
-		left, err := c.verify(ctx, store, &verifyPrinter{out: out, asJSON: settings.JSON, meter: shown})
-		if left > 0 {
-			found = wrong(left)
-		}
+		left, err = c.verify(ctx, store, newVerifyPrinter(settings, out))
 		return err
 	})
 	var known *failure
 	switch {
+	case err == nil:
+		return wrong(left)
 	case errors.Is(err, context.Canceled), errors.Is(err, session.ErrNotFound), errors.As(err, &known):
 		return err
-	case err != nil:
-		return &failure{exitUnverified, err.Error()}
-	case found != nil:
-		return found
 	}
-	return nil
+	return &failure{exitUnverified, err.Error()}
 }
 
 // verify returns how many findings are left.
@@ -152,11 +147,7 @@ func (c *verifyCommand) scope(ctx context.Context, store *postgres.Store) (scope
 		scope.Tenants, err = store.Tenants(ctx)
 		return scope, err
 	}
-	name := string(c.Tenant)
-	if name == "" {
-		name = defaultTenant
-	}
-	tenant, err := store.TenantNamed(ctx, name)
+	tenant, err := store.TenantNamed(ctx, cmp.Or(string(c.Tenant), defaultTenant))
 	scope.Tenants = []session.Tenant{tenant}
 	return scope, err
 }
@@ -169,6 +160,12 @@ type verifyPrinter struct {
 	all    verify.Report // without findings
 	found  int
 	left   int
+}
+
+// newVerifyPrinter returns a printer that shows on standard error how far it is.
+func newVerifyPrinter(settings *config.Client, out io.Writer) *verifyPrinter {
+	shown := command.NewMeter(os.Stderr, -1, progressbar.OptionShowCount())
+	return &verifyPrinter{out: out, asJSON: settings.JSON, meter: shown}
 }
 
 // report prints what was found in a session, and how far the command is: a verify.Progress.

@@ -48,7 +48,7 @@ func (c *Console) Print(view *template.Template, raw []byte, value any) error {
 	if c.JSON {
 		return c.PrintRaw(raw)
 	}
-	return terminal.Table(c.Out, view, "view", value, 0)
+	return terminal.Table(c.Out, view, view.Name(), value, 0)
 }
 
 // PrintRaw prints an answer as the API sent it.
@@ -71,14 +71,24 @@ func Find[T any](
 	if err != nil {
 		return err
 	}
+	return PrintList(c, view, found)
+}
+
+// PrintList prints entries of a list.
+func PrintList[T any](c *Console, view *template.Template, found []client.Answer[T]) error {
 	if c.JSON {
-		encoder := json.NewEncoder(c.Out)
-		encoder.SetEscapeHTML(false)
-		return encoder.Encode(found)
+		return WriteJSON(c.Out, found)
 	}
 	values := make([]T, len(found))
 	for i := range found {
 		values[i] = found[i].Value
 	}
-	return terminal.Table(c.Out, view, "view", values, 0)
+	return terminal.Table(c.Out, view, view.Name(), values, 0)
+}
+
+// WriteJSON writes a value as a line of JSON.
+func WriteJSON(out io.Writer, value any) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(value)
 }
