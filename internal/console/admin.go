@@ -11,7 +11,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// adminTabs are the pages of a tenant's administration.
+// The pages of a tenant's administration, and of the operators' own.
 var adminTabs = []link{
 	{"/console/usage", "Use by session", false}, {"/console/models", "Models and limits", false},
 	{"/console/archives", "Archives", false}, {"/console/holds", "Holds", false},
@@ -19,9 +19,15 @@ var adminTabs = []link{
 	{"/console/webhooks", "Webhooks", false},
 }
 
+var operatorTabs = []link{{"/console/operators", "Keys of operators", false}, {"/console/erasures", "Erasures", false}}
+
 // admin shows a page of the administration.
 func (v *visit) admin(at string, t *table) error {
-	for _, tab := range adminTabs {
+	tabs := adminTabs
+	if isOperator(v.in.Key) {
+		tabs = operatorTabs
+	}
+	for _, tab := range tabs {
 		tab.Here = tab.To == root+"/"+at
 		t.Tabs = append(t.Tabs, tab)
 	}
@@ -133,7 +139,7 @@ func showErasures(v *visit) error {
 		if err := fill(v, &t, client.ListTenantErasures, erasureRow); err != nil {
 			return err
 		}
-		return v.operators("erasures", &t)
+		return v.admin("erasures", &t)
 	}
 	t.Forms = []form{{
 		To: pathOf("erasures"), Word: "Erase", Danger: true,
@@ -172,15 +178,9 @@ func showErasure(v *visit) error {
 		return err
 	}
 	t := table{Title: "Erasure", Says: "What was erased so far and, at the end, the receipt.",
-		Facts: []fact{{"Id", idOf(v.r.PathValue("erasure"))}}}
-	t.Raw = indented(read.Value)
-	if isOperator(v.in.Key) {
-		return v.operators("erasures", &t)
-	}
+		Facts: []fact{{"Id", idOf(v.r.PathValue("erasure"))}}, Raw: indented(read.Value)}
 	return v.admin("erasures", &t)
 }
-
-// Keys of the tenant.
 
 func showKeys(v *visit) error { return v.keys("") }
 

@@ -157,6 +157,60 @@ func (p *passing) err() error {
 	return refused
 }
 
+// pass passes an answer of the API on to the browser as it is written, as a file if that has a name.
+func (v *visit) pass(path, file string) error {
+	asked, err := v.asked(path)
+	if err != nil {
+		return err
+	}
+	w := &passing{ResponseWriter: v.w, file: file, refused: answer{header: http.Header{}}}
+	v.site.API.ServeHTTP(w, inside{v.site.API, v.r.RemoteAddr}.served(asked))
+	return w.err()
+}
+
+// asked returns a request for what the client does not read: a stream, a file, or a text.
+func (v *visit) asked(path string) (*http.Request, error) {
+	asked, err := http.NewRequestWithContext(v.ctx, http.MethodGet, "http://varve"+path, http.NoBody)
+	if err == nil {
+		asked.Header.Set("Authorization", "Bearer "+v.in.Key)
+	}
+	return asked, err
+}
+
+// plain returns an answer of the API that is no JSON, "" if there is none.
+func (v *visit) plain(path string) (string, error) {
+	asked, err := v.asked(path)
+	if err != nil {
+		return "", err
+	}
+	got, err := inside{v.site.API, v.r.RemoteAddr}.RoundTrip(asked)
+	if err != nil {
+		return "", err
+	}
+	defer got.Body.Close()
+	if got.StatusCode != http.StatusOK {
+		return "", nil
+	}
+	text, err := io.ReadAll(got.Body)
+	return string(text), err
+}
+
+// showEvents passes the tenant's events on to a page, as they come and for as long as the key holds: the API writes to
+// the browser itself.
+func showEvents(v *visit) error {
+	stream, err := v.asked("/v1/events")
+	if err != nil {
+		return err
+	}
+	stream.Header.Set("Accept", "text/event-stream")
+	stream.URL.RawQuery = v.r.URL.RawQuery
+	if last := v.r.Header.Get("Last-Event-ID"); last != "" {
+		stream.Header.Set("Last-Event-ID", last)
+	}
+	v.site.API.ServeHTTP(v.w, inside{v.site.API, v.r.RemoteAddr}.served(stream))
+	return nil
+}
+
 // pathOf joins segments of a path below the console, each of which may hold a slash.
 func pathOf(segments ...any) string {
 	var path strings.Builder

@@ -115,29 +115,6 @@ func showDiff(v *visit) error {
 // restore makes a checkpoint with the rendition of an older one. The page of that one has said what it does.
 func restore(v *visit) error {
 	id := v.r.PathValue("id")
-	if _, err := client.RestoreCheckpoint.Call(v.ctx, v.api, id, v.r.PathValue("n")); err != nil {
-		return err
-	}
-	return v.redirect(pathOf("sessions", id, "checkpoints"))
-}
-
-// resultsPage lists what left the views of a session and can be read back.
-type resultsPage struct {
-	sessionHead
-	Results []protocol.Result
-	Tool    string // of the results; "" for all
-	Next    string
-}
-
-func showResults(v *visit) error {
-	h, err := v.head("results")
-	if err != nil {
-		return err
-	}
-	page := resultsPage{sessionHead: h, Tool: v.r.URL.Query().Get("tool")}
-	q := client.Query{"limit": 50, "tool": page.Tool}
-	if page.Results, page.Next, err = list(v, client.ListResults, q, h.Session.ID); err != nil {
-		return err
-	}
-	return v.show("sessions", "Results of "+h.Session.ID, "results.html", &page)
+	_, err := client.RestoreCheckpoint.Call(v.ctx, v.api, id, v.r.PathValue("n"))
+	return v.then(err, "sessions", id, "checkpoints")
 }

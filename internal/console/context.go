@@ -30,14 +30,6 @@ type contextPage struct {
 	Later      string
 }
 
-// legendEntry sums up what was done in one way.
-type legendEntry struct {
-	kind
-	Count         int
-	Before, After int64
-	First         int64 // seq of the first
-}
-
 // repair is what a read changes for the provider.
 type repair struct {
 	Rule   string `json:"rule"`
@@ -188,21 +180,4 @@ func (p *contextPage) setLinks(q url.Values) {
 	if data := p.Units.Data; len(data) > 0 && data[0].First > 1 {
 		p.Earlier = link(max(data[0].First-contextMessages, 1))
 	}
-}
-
-// legendOf sums a manifest up by what was done.
-func legendOf(lost []protocol.ManifestEntry) (list []legendEntry) {
-	for i := range lost {
-		e := &lost[i]
-		at := slices.IndexFunc(list, func(l legendEntry) bool { return l.Do == e.Do })
-		if at < 0 {
-			at = len(list)
-			list = append(list, legendEntry{kind: kindOf(e.Do), First: e.Seq})
-		}
-		list[at].Count++
-		list[at].Before += e.TokensBefore
-		list[at].After += e.TokensAfter
-	}
-	slices.SortStableFunc(list, func(a, b legendEntry) int { return cmp.Compare(rung(a.Do), rung(b.Do)) })
-	return list
 }

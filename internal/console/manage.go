@@ -3,8 +3,6 @@ package console
 import (
 	"cmp"
 	"fmt"
-	"io"
-	"net/http"
 	"net/url"
 	"strconv"
 
@@ -99,14 +97,6 @@ func revokeToken(v *visit) error {
 	return v.then(client.RevokeToken.Call(v.ctx, v.api, id, v.r.PathValue("token")), "sessions", id, "manage")
 }
 
-// then leads to a page, unless something has failed.
-func (v *visit) then(err error, page ...any) error {
-	if err != nil {
-		return err
-	}
-	return v.redirect(pathOf(page...))
-}
-
 func forkSession(v *visit) error {
 	seq, ok := v.count("seq")
 	if !ok {
@@ -143,42 +133,4 @@ func eraseSession(v *visit) error {
 		return v.notSure("the session's id")
 	}
 	return v.then(client.DeleteSession.Call(v.ctx, v.api, id), "sessions")
-}
-
-// pass passes an answer of the API on to the browser as it is written, as a file if that has a name.
-func (v *visit) pass(path, file string) error {
-	asked, err := v.asked(path)
-	if err != nil {
-		return err
-	}
-	w := &passing{ResponseWriter: v.w, file: file, refused: answer{header: http.Header{}}}
-	v.site.API.ServeHTTP(w, inside{v.site.API, v.r.RemoteAddr}.served(asked))
-	return w.err()
-}
-
-// asked returns a request for what the client does not read: a stream, a file, or a text.
-func (v *visit) asked(path string) (*http.Request, error) {
-	asked, err := http.NewRequestWithContext(v.ctx, http.MethodGet, "http://varve"+path, http.NoBody)
-	if err == nil {
-		asked.Header.Set("Authorization", "Bearer "+v.in.Key)
-	}
-	return asked, err
-}
-
-// plain returns an answer of the API that is no JSON, "" if there is none.
-func (v *visit) plain(path string) (string, error) {
-	asked, err := v.asked(path)
-	if err != nil {
-		return "", err
-	}
-	got, err := inside{v.site.API, v.r.RemoteAddr}.RoundTrip(asked)
-	if err != nil {
-		return "", err
-	}
-	defer got.Body.Close()
-	if got.StatusCode != http.StatusOK {
-		return "", nil
-	}
-	text, err := io.ReadAll(got.Body)
-	return string(text), err
 }

@@ -45,8 +45,7 @@ func showMessage(v *visit) error {
 		v.showError(http.StatusNotFound, errorPage{Detail: "The log has no message with this seq."})
 		return nil
 	}
-	q := client.Query{"from_seq": seq, "limit": 1}
-	units, err := client.ReadUnits.With(v.ctx, v.api, client.Options{Query: q}, id)
+	units, err := v.units(client.Query{"from_seq": seq, "limit": 1})
 	if err != nil {
 		return err
 	}
@@ -54,12 +53,12 @@ func showMessage(v *visit) error {
 	if err != nil {
 		return err
 	}
-	lost, err := v.lost(id, units.Value.Checkpoint)
+	lost, err := v.lost(id, units.Checkpoint)
 	if err != nil {
 		return err
 	}
-	a := newAligner(id, lost, pins.Value.Data, units.Value.Through, wholePart)
-	page := messagePage{sessionHead: h, Row: rowOf(a, units.Value.Data, log), PinRef: "m" + strconv.FormatInt(seq, 10)}
+	a := newAligner(id, lost, pins.Value.Data, units.Through, wholePart)
+	page := messagePage{sessionHead: h, Row: rowOf(a, units.Data, log), PinRef: "m" + strconv.FormatInt(seq, 10)}
 	page.Raw = clip(indented(log[0].Message), 2000, 100_000)
 	for _, p := range a.pins[seq] {
 		page.Pins = append(page.Pins, p)

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/varve-dev/varve/client"
@@ -43,7 +44,7 @@ func showTenant(v *visit) error {
 		return err
 	}
 	page := tenantPage{Tenant: read.Value, Quotas: indented(read.Value.Quotas)}
-	if page.Keys, page.NextKeys, err = list(v, operatorListKeys, nil, id); err != nil {
+	if page.Keys, page.NextKeys, err = list(v, client.OperatorListKeys, nil, id); err != nil {
 		return err
 	}
 	holds, err := client.OperatorListHolds.All(v.ctx, v.api, 20, id)
@@ -60,8 +61,6 @@ func showTenant(v *visit) error {
 	page.Forms = tenantForms(&page.Tenant, held)
 	return v.show("tenants", page.Tenant.Name, "tenant.html", &page)
 }
-
-const operatorListKeys client.ListRoute[session.APIKey] = "admin/tenants/{tenant}/keys"
 
 // changeTenant suspends a tenant, lets it in again, or sets its quotas.
 func changeTenant(v *visit) error {
@@ -82,18 +81,13 @@ func changeTenant(v *visit) error {
 		}
 	}
 	id := v.r.PathValue("tenant")
-	if _, err := client.ChangeTenant.With(v.ctx, v.api, client.Options{Body: change}, id); err != nil {
-		return err
-	}
-	return v.redirect(pathOf("tenants", id))
+	_, err := client.ChangeTenant.With(v.ctx, v.api, client.Options{Body: change}, id)
+	return v.then(err, "tenants", id)
 }
 
 func revokeTenantKey(v *visit) error {
 	id := v.r.PathValue("tenant")
-	if err := client.OperatorRevokeKey.Call(v.ctx, v.api, id, v.r.PathValue("key")); err != nil {
-		return err
-	}
-	return v.redirect(pathOf("tenants", id))
+	return v.then(client.OperatorRevokeKey.Call(v.ctx, v.api, id, v.r.PathValue("key")), "tenants", id)
 }
 
 // fleetPage lists the sessions of all tenants, those first that have the most of something.
@@ -115,10 +109,8 @@ func (p *fleetPage) add(s session.SessionOfTenant) {
 }
 
 func showFleet(v *visit) error {
-	page := fleetPage{Order: v.r.URL.Query().Get("order"), Orders: session.SessionOrders()}
-	if page.Order == "" {
-		page.Order = string(page.Orders[0])
-	}
+	page := fleetPage{Orders: session.SessionOrders()}
+	page.Order = cmp.Or(v.r.URL.Query().Get("order"), string(page.Orders[0]))
 	found, next, err := list(v, client.ListAllSessions, client.Query{"order": page.Order, "limit": 50})
 	if err != nil {
 		return err

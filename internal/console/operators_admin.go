@@ -3,7 +3,6 @@ package console
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -12,16 +11,6 @@ import (
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
-
-// operators shows a page of the operators' own administration.
-func (v *visit) operators(at string, t *table) error {
-	tabs := []link{{"/console/operators", "Keys of operators", false}, {"/console/erasures", "Erasures", false}}
-	for _, tab := range tabs {
-		tab.Here = tab.To == root+"/"+at
-		t.Tabs = append(t.Tabs, tab)
-	}
-	return v.table("admin", t)
-}
 
 func showOperators(v *visit) error { return v.operatorKeys("") }
 
@@ -42,7 +31,7 @@ func (v *visit) operatorKeys(secret string) error {
 	if err != nil {
 		return err
 	}
-	return v.operators("operators", &t)
+	return v.admin("operators", &t)
 }
 
 func makeOperatorKey(v *visit) error {
@@ -216,9 +205,4 @@ func controlCampaign(v *visit) error {
 	}
 	_, err := client.Route[campaign]("POST admin/tenants/recompactions/{group}/"+do).Call(v.ctx, v.api, id)
 	return v.then(err, "campaigns", id)
-}
-
-// tenantsOf returns the ids of tenants in a text.
-func tenantsOf(of string) []string {
-	return strings.FieldsFunc(of, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' })
 }

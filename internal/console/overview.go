@@ -113,9 +113,10 @@ func (p *overviewPage) draw(used protocol.Usage) {
 	byDay := map[string]protocol.DayOfUse{}
 	for _, d := range used.Data {
 		byDay[d.Day] = d
-		p.Rows = append([]protocol.DayOfUse{d}, p.Rows...)
 		p.Largest = max(p.Largest, d.TokensServed+d.TokensSaved)
 	}
+	p.Rows = slices.Clone(used.Data)
+	slices.Reverse(p.Rows)
 	last, err := time.Parse(time.DateOnly, used.To)
 	if err != nil || p.Largest == 0 {
 		return

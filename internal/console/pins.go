@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/varve-dev/varve/client"
+	"github.com/varve-dev/varve/internal/protocol"
 )
 
 // showPins lists what stays word for word in a session.
@@ -29,4 +30,18 @@ func showPins(v *visit) error {
 			text(clip(p.Text, 4, 300).Text), text(p.Note), when(&p.CreatedAt), doing(unpin)})
 	}
 	return v.show("sessions", id, "table.html", &t)
+}
+
+// pin keeps a message word for word.
+func pin(v *visit) error {
+	id, ref := v.r.PathValue("id"), v.r.PathValue("ref")
+	o := client.Options{Body: protocol.PinRequest{Note: v.r.PostFormValue("note")}}
+	_, err := client.PutPin.With(v.ctx, v.api, o, id, ref)
+	return v.then(err, "sessions", id, "messages", v.r.PostFormValue("seq"))
+}
+
+func unpin(v *visit) error {
+	id := v.r.PathValue("id")
+	err := client.DeletePin.Call(v.ctx, v.api, id, v.r.PathValue("ref"))
+	return v.then(err, "sessions", id, "messages", v.r.PostFormValue("seq"))
 }

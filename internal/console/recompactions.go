@@ -199,14 +199,11 @@ func showRecompaction(v *visit) error {
 // controlRecompaction pauses, resumes, cancels or rolls back.
 func controlRecompaction(v *visit) error {
 	id, do := v.r.PathValue("recompaction"), v.r.PathValue("do")
-	route := client.Route[recompaction]("POST admin/recompactions/{recompaction}/" + do)
 	if !isControl(do) {
 		return showNothing(v)
 	}
-	if _, err := route.Call(v.ctx, v.api, id); err != nil {
-		return err
-	}
-	return v.redirect(pathOf("recompactions", id))
+	_, err := client.Route[recompaction]("POST admin/recompactions/{recompaction}/"+do).Call(v.ctx, v.api, id)
+	return v.then(err, "recompactions", id)
 }
 
 func isControl(do string) bool {
@@ -274,7 +271,7 @@ func (p *newRecompactionPage) body(dryRun bool) map[string]any {
 	p.Wrong = wrong
 	if p.OfMany() {
 		delete(body, "confirm_token") // the API knows none of many tenants
-		if tenants := tenantsOf(p.Form.Tenants); len(tenants) > 0 {
+		if tenants := listed(p.Form.Tenants); len(tenants) > 0 {
 			body["tenants"] = tenants
 		}
 	}

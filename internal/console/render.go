@@ -170,6 +170,14 @@ func (v *visit) redirect(to string) error {
 	return nil
 }
 
+// then leads to a page, unless something has failed.
+func (v *visit) then(err error, page ...any) error {
+	if err != nil {
+		return err
+	}
+	return v.redirect(pathOf(page...))
+}
+
 // render answers with a page, whole or not at all.
 func (s *site) render(w http.ResponseWriter, r *http.Request, status int, name string, f frame) {
 	var page bytes.Buffer

@@ -102,15 +102,14 @@ func startReplay(v *visit) error {
 	}
 	form := formOf(v.r.PostForm)
 	of, wrong := form.body(false)
-	isSeparator := func(r rune) bool { return r == ',' || r == ' ' || r == '\n' }
 	policies, windows := []any{}, []int{}
-	for _, name := range strings.FieldsFunc(v.r.PostForm.Get("policies"), isSeparator) {
+	for _, name := range listed(v.r.PostForm.Get("policies")) {
 		policies = append(policies, name)
 	}
 	if document := of["policy"]; document != nil {
 		policies = append(policies, map[string]any{"name": "changed", "policy": document})
 	}
-	for _, text := range strings.FieldsFunc(v.r.PostForm.Get("windows"), isSeparator) {
+	for _, text := range listed(v.r.PostForm.Get("windows")) {
 		window, err := strconv.Atoi(text)
 		if err != nil {
 			wrong = "windows are not numbers."

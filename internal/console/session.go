@@ -35,26 +35,5 @@ func (h *sessionHead) Saved() int64 { return max(h.Session.TotalTokens-h.Session
 func compactNow(v *visit) error {
 	id := v.r.PathValue("id")
 	_, err := client.CompactSession.With(v.ctx, v.api, client.Options{Query: client.Query{"wait": 5}}, id)
-	if err != nil {
-		return err
-	}
-	return v.redirect(pathOf("sessions", id))
-}
-
-// pin keeps a message word for word.
-func pin(v *visit) error {
-	id, ref := v.r.PathValue("id"), v.r.PathValue("ref")
-	wanted := protocol.PinRequest{Note: v.r.PostFormValue("note")}
-	if _, err := client.PutPin.With(v.ctx, v.api, client.Options{Body: wanted}, id, ref); err != nil {
-		return err
-	}
-	return v.redirect(pathOf("sessions", id, "messages", v.r.PostFormValue("seq")))
-}
-
-func unpin(v *visit) error {
-	id := v.r.PathValue("id")
-	if err := client.DeletePin.Call(v.ctx, v.api, id, v.r.PathValue("ref")); err != nil {
-		return err
-	}
-	return v.redirect(pathOf("sessions", id, "messages", v.r.PostFormValue("seq")))
+	return v.then(err, "sessions", id)
 }

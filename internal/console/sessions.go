@@ -2,7 +2,6 @@ package console
 
 import (
 	"net/url"
-	"slices"
 	"strconv"
 	"time"
 
@@ -43,9 +42,7 @@ type hit struct {
 	CreatedAt time.Time `json:"created_at"`
 }
 
-const searchRoute client.Route[protocol.List[hit]] = "GET search"
-
-const listSessions client.Route[protocol.List[protocol.Session]] = "GET sessions"
+const searchRoute client.ListRoute[hit] = "search"
 
 // showSessions shows the sessions of a filter, or those that have some words. An id leads to its session.
 func showSessions(v *visit) error {
@@ -55,25 +52,27 @@ func showSessions(v *visit) error {
 	}
 	page := sessionsPage{Filter: filterOf(q), Words: q.Get("q")}
 	if page.Words != "" {
-		return v.search(&page, q)
+		return v.search(&page)
 	}
-	found, err := listSessions.With(v.ctx, v.api, client.Options{Query: page.Filter.query(q.Get("cursor"))})
+	wanted := page.Filter.conditions()
+	wanted["order"], wanted["limit"] = page.Filter.Order, 25
+	found, next, err := list(v, client.ListSessions, wanted)
 	if err != nil {
 		return err
 	}
+	page.Next = next
 	own, err := client.ReadTenantPolicy.Call(v.ctx, v.api)
 	if err != nil {
 		return err
 	}
 	tenant := effective(own.Value.Effective)
-	for _, s := range found.Value.Data {
+	for _, s := range found {
 		in, err := v.policyOf(&s, tenant)
 		if err != nil {
 			return err
 		}
 		page.Sessions = append(page.Sessions, listedSession{s, barOf(&s, in)})
 	}
-	page.Next = nextPage(q, found.Value.NextCursor)
 	return v.show("sessions", "Sessions", "sessions.html", &page)
 }
 
@@ -92,14 +91,10 @@ func (v *visit) policyOf(s *protocol.Session, tenant *policy.Policy) (*policy.Po
 	return effective(whole.Value.Policy), nil
 }
 
-func (v *visit) search(page *sessionsPage, q url.Values) error {
-	found, err := searchRoute.With(v.ctx, v.api, client.Options{Query: client.Query{
-		"q": page.Words, "cursor": q.Get("cursor"),
-	}})
-	if err != nil {
+func (v *visit) search(page *sessionsPage) (err error) {
+	if page.Hits, page.Next, err = list(v, searchRoute, client.Query{"q": page.Words}); err != nil {
 		return err
 	}
-	page.Hits, page.Next = found.Value.Data, nextPage(q, found.Value.NextCursor)
 	return v.show("sessions", "Sessions", "sessions.html", page)
 }
 
@@ -109,13 +104,6 @@ func filterOf(q url.Values) sessionFilter {
 		Order: q.Get("order"), OverWindow: q.Has("over_window"), Failing: q.Has("failing"),
 		Quarantined: q.Has("quarantined"), Due: q.Has("due"),
 	}
-}
-
-func (f *sessionFilter) query(cursor string) client.Query {
-	q := f.conditions()
-	q["order"], q["cursor"] = f.Order, cursor
-	q["limit"] = 25
-	return q
 }
 
 // conditions says which sessions are wanted.
@@ -131,17 +119,4 @@ func (f *sessionFilter) conditions() client.Query {
 		}
 	}
 	return q
-}
-
-// nextPage returns the address of the same page behind a cursor, "" without one.
-func nextPage(q url.Values, cursor *string) string {
-	if cursor == nil {
-		return ""
-	}
-	next := url.Values{}
-	for name, values := range q {
-		next[name] = slices.Clone(values)
-	}
-	next.Set("cursor", *cursor)
-	return "?" + next.Encode()
 }

@@ -2,11 +2,13 @@ package console
 
 import (
 	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/varve-dev/varve/client"
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/terminal"
 )
 
@@ -118,6 +120,31 @@ func (v *visit) count(name string) (n int64, ok bool) {
 	}
 	n, err := strconv.ParseInt(text, 10, 32)
 	return n, err == nil && n > 0
+}
+
+// listed returns the words of a field that has several, between commas, spaces or lines.
+func listed(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' })
+}
+
+// list reads the page of a list that a request names.
+func list[T any](v *visit, route client.ListRoute[T], q client.Query, args ...any) ([]T, string, error) {
+	asked := v.r.URL.Query()
+	if q == nil {
+		q = client.Query{}
+	}
+	q["cursor"] = asked.Get("cursor")
+	read, err := client.Route[protocol.List[T]]("GET "+route).With(v.ctx, v.api, client.Options{Query: q}, args...)
+	return read.Value.Data, nextPage(asked, read.Value.NextCursor), err
+}
+
+// nextPage returns the address of the same page behind a cursor, "" without one.
+func nextPage(q url.Values, cursor *string) string {
+	if cursor == nil {
+		return ""
+	}
+	q.Set("cursor", *cursor)
+	return "?" + q.Encode()
 }
 
 // fill puts what a list has into the rows of a table.

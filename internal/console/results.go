@@ -8,6 +8,27 @@ import (
 	"github.com/varve-dev/varve/internal/protocol"
 )
 
+// resultsPage lists what left the views of a session and can be read back.
+type resultsPage struct {
+	sessionHead
+	Results []protocol.Result
+	Tool    string // of the results; "" for all
+	Next    string
+}
+
+func showResults(v *visit) error {
+	h, err := v.head("results")
+	if err != nil {
+		return err
+	}
+	page := resultsPage{sessionHead: h, Tool: v.r.URL.Query().Get("tool")}
+	q := client.Query{"limit": 50, "tool": page.Tool}
+	if page.Results, page.Next, err = list(v, client.ListResults, q, h.Session.ID); err != nil {
+		return err
+	}
+	return v.show("sessions", "Results of "+h.Session.ID, "results.html", &page)
+}
+
 // resultPage is a piece of what a ref brings back.
 type resultPage struct {
 	sessionHead
