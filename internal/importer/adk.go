@@ -193,5 +193,5 @@ func geminiNamed(raw []byte) []byte {
 	case !changed:
 		return raw
 	}
-	return fill("{%}", bytes.Join(members, []byte{','}))
+	return inBraces(members)
 }

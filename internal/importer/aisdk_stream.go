@@ -1,7 +1,6 @@
 package importer
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -207,7 +206,7 @@ func (p *uiPart) body() []byte {
 			members = append(members, fill("%:%", quote(name), value))
 		}
 	}
-	return fill("{%}", bytes.Join(members, []byte{','}))
+	return inBraces(members)
 }
 
 // call completes the members of a call. Its input is a value, or the text of its deltas, which is kept as a text if

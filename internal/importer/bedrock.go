@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
 	"time"
 
 	"github.com/varve-dev/varve/internal/session"
@@ -77,13 +79,7 @@ func readBedrock(f *File, id string, data []byte) error {
 		}
 	}
 	l.requests.finish(id, l.at)
-	l.lines(func(yield func(entry) bool) {
-		for _, e := range messages {
-			if !yield(e) {
-				return
-			}
-		}
-	}, id)
+	l.lines(slices.Values(messages), id)
 	return nil
 }
 
@@ -95,7 +91,7 @@ type bedrockLog struct {
 }
 
 // lines appends a conversation of messages that have nothing around them.
-func (l *bedrockLog) lines(all func(func(entry) bool), id string) {
+func (l *bedrockLog) lines(all iter.Seq[entry], id string) {
 	d := l.file.newDraft(nil)
 	d.read = func(d *draft, e entry) error {
 		body, err := converse(d, e.object)

@@ -38,6 +38,15 @@ func (m *chatMessage) body() []byte {
 // addText adds a text block; what is not a string is written as one.
 func (m *chatMessage) addText(text []byte) { m.blocks = append(m.blocks, textBlock(inString(text))) }
 
+// addTexts adds the strings that are not empty.
+func (m *chatMessage) addTexts(all ...[]byte) {
+	for _, text := range all {
+		if nonEmpty(text) != nil {
+			m.addText(text)
+		}
+	}
+}
+
 // addImages adds an image block for each URL, which may hold the image's bytes.
 func (m *chatMessage) addImages(urls ...[]byte) {
 	for _, url := range urls {
@@ -63,20 +72,22 @@ func (m *chatMessage) addCall(id, name, arguments []byte) {
 	m.calls = append(m.calls, fill(call, inString(id), inString(name), inString(or(arguments, "{}"))))
 }
 
-// chatResult writes a result. Of its content only texts stay blocks: the format has no others there.
-func chatResult(id, content []byte) []byte {
+// chatResult writes a result.
+func chatResult(id, content []byte) []byte { return resultMessage(id, resultContent(content)) }
+
+// resultContent returns a result's content: texts alone stay blocks, all else becomes a string.
+func resultContent(content []byte) []byte {
 	var texts [][]byte
 	for o := range objects(content) {
 		if o.text("type") != "text" || !isString(o["text"]) {
-			texts = nil
-			break
+			return inString(content)
 		}
 		texts = append(texts, textBlock(o["text"]))
 	}
 	if texts == nil {
-		return resultMessage(id, inString(content))
+		return inString(content)
 	}
-	return resultMessage(id, list(texts))
+	return list(texts)
 }
 
 func resultMessage(id, content []byte) []byte {
@@ -101,4 +112,22 @@ func blocksOrText(blocks [][]byte) []byte {
 		}
 	}
 	return list(blocks)
+}
+
+// textBlocks returns those of the blocks that are texts.
+func textBlocks(blocks [][]byte) (found [][]byte) {
+	for _, block := range blocks {
+		if parseObject(block).text("type") == "text" {
+			found = append(found, block)
+		}
+	}
+	return found
+}
+
+// texts returns the texts of blocks as string literals.
+func texts(blocks [][]byte) (found [][]byte) {
+	for _, block := range textBlocks(blocks) {
+		found = append(found, parseObject(block)["text"])
+	}
+	return found
 }

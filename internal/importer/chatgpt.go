@@ -203,8 +203,7 @@ func (c *chatGPTConversation) message(d *draft, e entry) error {
 	m := &chatMessage{role: role, blocks: c.content(d, e)}
 	for o := range objects(e.at("metadata.attachments")) {
 		if !strings.HasPrefix(o.text("mimeType")+o.text("mime_type"), "image/") {
-			m.addText(quote("[file " + o.text("name") + "]"))
-			d.note("the file %q is not in the export: a text stands in its place", o.text("name"))
+			m.addText(d.absentFile(o.text("name")))
 		}
 	}
 	tool := e.text("recipient")
@@ -311,15 +310,6 @@ func (c *chatGPTConversation) content(d *draft, e entry) [][]byte {
 	return m.blocks
 }
 
-// addTexts adds the strings that are not empty.
-func (m *chatMessage) addTexts(all ...[]byte) {
-	for _, text := range all {
-		if nonEmpty(text) != nil {
-			m.addText(text)
-		}
-	}
-}
-
 // chatGPTPart adds a part of a message. Of a spoken part only the words are in the export.
 func chatGPTPart(d *draft, m *chatMessage, part []byte) {
 	o := parseObject(part)
@@ -339,22 +329,4 @@ func chatGPTPart(d *draft, m *chatMessage, part []byte) {
 	default:
 		d.leavePart(kind)
 	}
-}
-
-// textBlocks returns those of the blocks that are texts.
-func textBlocks(blocks [][]byte) (found [][]byte) {
-	for _, block := range blocks {
-		if parseObject(block).text("type") == "text" {
-			found = append(found, block)
-		}
-	}
-	return found
-}
-
-// texts returns the texts of blocks as string literals.
-func texts(blocks [][]byte) (found [][]byte) {
-	for _, block := range textBlocks(blocks) {
-		found = append(found, parseObject(block)["text"])
-	}
-	return found
 }

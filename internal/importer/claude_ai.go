@@ -59,7 +59,7 @@ func claudeAIMessage(d *draft, e entry) error {
 			d.addBlocks(role, blocks)
 			blocks = nil
 			id := or(nonEmpty(o["tool_use_id"]), string(call))
-			d.addTurn("user", "", toolResult(id, claudeAIResult(o["content"]), boolean(o.is("is_error"))))
+			d.addTurn("user", "", toolResult(id, resultContent(o["content"]), boolean(o.is("is_error"))))
 		default:
 			d.leavePart(kind)
 		}
@@ -85,32 +85,10 @@ func claudeAIFiles(d *draft, e entry) (blocks [][]byte) {
 			blocks = append(blocks, textDocument(text, or(nonEmpty(o["file_name"]), `"pasted"`)))
 			continue
 		}
-		blocks = append(blocks, claudeAIAbsent(d, o))
+		blocks = append(blocks, textBlock(d.absentFile(o.text("file_name"))))
 	}
 	for o := range objects(e.object["files"]) {
-		blocks = append(blocks, claudeAIAbsent(d, o))
+		blocks = append(blocks, textBlock(d.absentFile(o.text("file_name"))))
 	}
 	return blocks
-}
-
-// claudeAIAbsent returns what stands in the place of a file that is not in the export.
-func claudeAIAbsent(d *draft, o object) []byte {
-	name := o.text("file_name")
-	d.note("the file %q is not in the export: a text stands in its place", name)
-	return textBlock(quote("[file " + name + "]"))
-}
-
-// claudeAIResult returns a result's content: texts alone if it has nothing else, otherwise its JSON.
-func claudeAIResult(content []byte) []byte {
-	var texts [][]byte
-	for o := range objects(content) {
-		if o.text("type") != "text" || !isString(o["text"]) {
-			return inString(content)
-		}
-		texts = append(texts, textBlock(o["text"]))
-	}
-	if texts == nil {
-		return inString(or(content, `""`))
-	}
-	return list(texts)
 }

@@ -113,6 +113,12 @@ func (d *draft) postpone(e entry) error {
 // note notes something odd about the record that is being read.
 func (d *draft) note(text string, args ...any) { d.file.note(d.line, text, args...) }
 
+// absentFile returns the text, as a literal, that stands in the place of a file that an export does not have.
+func (d *draft) absentFile(name string) []byte {
+	d.note("the file %q is not in the export: a text stands in its place", name)
+	return quote("[file " + name + "]")
+}
+
 // leave counts and notes something within a record that is not imported, as a record that is skipped is counted.
 func (d *draft) leave(what string) {
 	d.file.count(entry{}, skipped(what))

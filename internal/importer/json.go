@@ -64,6 +64,14 @@ func parseArray(raw []byte) [][]byte {
 	return list
 }
 
+// elementsOf returns the elements of an array, and any other value as the only one.
+func elementsOf(raw []byte) [][]byte {
+	if elements := parseArray(raw); elements != nil {
+		return elements
+	}
+	return [][]byte{raw}
+}
+
 // object returns the first object that a path leads to, o itself if there is none.
 func (o object) object(paths ...string) object {
 	for _, path := range paths {
@@ -133,14 +141,17 @@ func has(raw []byte) bool { return len(raw) > 0 && string(raw) != "null" }
 
 func isString(raw []byte) bool { return len(raw) > 0 && raw[0] == '"' }
 
-// stringValue returns the text of a string literal, "" for any other value.
-func stringValue(raw []byte) string {
+// unquoted returns the text of a string literal, nil for any other value.
+func unquoted(raw []byte) []byte {
 	if !isString(raw) {
-		return ""
+		return nil
 	}
-	s, _ := rawjson.Unquote(nil, raw)
-	return string(s)
+	text, _ := rawjson.Unquote(nil, raw)
+	return text
 }
+
+// stringValue returns the same as a string.
+func stringValue(raw []byte) string { return string(unquoted(raw)) }
 
 // nonEmpty returns the value if it is a string that is not empty, else nil.
 func nonEmpty(raw []byte) []byte {
@@ -209,7 +220,11 @@ func member(name string, value []byte) []byte {
 // quote writes a string of this package as a JSON string.
 func quote(text string) []byte { return rawjson.Quote(nil, []byte(text)) }
 
+// list writes an array of these elements.
 func list(elements [][]byte) []byte { return fill("[%]", bytes.Join(elements, []byte{','})) }
+
+// inBraces writes an object of these members.
+func inBraces(members [][]byte) []byte { return fill("{%}", bytes.Join(members, []byte{','})) }
 
 func set(names ...string) map[string]bool {
 	m := make(map[string]bool, len(names))

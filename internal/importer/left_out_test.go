@@ -123,7 +123,7 @@ func plantIn(raw []byte, path string, yield func(path string, changed []byte)) {
 				}
 				members = append(members, fill("%:%", quote(key), old))
 			}
-			yield(path, []byte("{"+string(joined(members))+"}"))
+			yield(path, inBraces(members))
 		})
 	}
 }

@@ -56,8 +56,7 @@ func libreChatMessage(d *draft, e entry) error {
 		m.role = "user"
 	}
 	for file := range objects(e.object["files"]) {
-		m.addText(quote("[file " + file.text("filename") + "]"))
-		d.note("the file %q is not in the export: a text stands in its place", file.text("filename"))
+		m.addText(d.absentFile(file.text("filename")))
 	}
 	parts := parseArray(e.object["content"])
 	if len(parts) == 0 {

@@ -23,7 +23,7 @@ func isMessage(o object) bool {
 // page returns the elements of a list as OpenAI's API answers it, in the order in which they were written, and any
 // other value as it is. The items of a conversation come newest first unless the reader asked for another order
 // (openai-openapi, GET /conversations/{id}/items), stored chat messages oldest first.
-func page(data []byte) (list []byte, reversed, more bool) {
+func page(data []byte) (inOrder []byte, reversed, more bool) {
 	if !bytes.Contains(data, []byte(`"list"`)) || !json.Valid(data) {
 		return data, false, false
 	}
@@ -36,7 +36,7 @@ func page(data []byte) (list []byte, reversed, more bool) {
 		return o["data"], false, o.is("has_more")
 	}
 	slices.Reverse(elements)
-	return fill("[%]", bytes.Join(elements, []byte{','})), true, o.is("has_more")
+	return list(elements), true, o.is("has_more")
 }
 
 // newestFirst reports whether the elements of a list are in the opposite order of their conversation. It goes by the

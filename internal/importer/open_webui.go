@@ -84,13 +84,11 @@ func openWebUIMessage(d *draft, e entry) error {
 	}
 	m := &chatMessage{role: role}
 	for file := range objects(e.object["files"]) {
-		name := cmp.Or(file.text("name"), file.text("file.filename"), file.text("type"))
 		if url := file.text("url"); file.text("type") == "image" && strings.HasPrefix(url, "data:") {
 			m.addImages(file["url"])
 			continue
 		}
-		m.addText(quote("[file " + name + "]"))
-		d.note("the file %q is not in the export: a text stands in its place", name)
+		m.addText(d.absentFile(cmp.Or(file.text("name"), file.text("file.filename"), file.text("type"))))
 	}
 	m.blocks = append(m.blocks, parseArray(e.object["content"])...)
 	text := e.text("content")

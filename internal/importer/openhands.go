@@ -1,7 +1,6 @@
 package importer
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"slices"
@@ -151,7 +150,7 @@ func without(raw []byte, names map[string]bool) []byte {
 			members = append(members, fill("%:%", key.Of(raw), value.Of(raw)))
 		}
 	}
-	return fill("{%}", bytes.Join(members, []byte{','}))
+	return inBraces(members)
 }
 
 // observation adds the result of a call, or a user message.

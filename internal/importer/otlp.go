@@ -124,17 +124,12 @@ func otlpValue(o object) []byte {
 			value := or(otlpValue(parseObject(inner["value"])), "null")
 			members = append(members, fill(`%:%`, quote(inner.text("key")), value))
 		}
-		return []byte("{" + string(joined(members)) + "}")
+		return inBraces(members)
 	}
 	if n := stringValue(o["intValue"]); n != "" && validText([]byte(n)) { // OTLP writes 64 bits as a string
 		return []byte(n)
 	}
 	return o.first("stringValue", "intValue", "doubleValue", "boolValue")
-}
-
-func joined(members [][]byte) []byte {
-	inner := list(members)
-	return inner[1 : len(inner)-1]
 }
 
 // otlpInput returns what a model was given: a request, or messages.

@@ -75,11 +75,7 @@ func pydanticRetry(part object) []byte {
 
 // pydanticContent adds a prompt: a text, or a list of texts and media.
 func pydanticContent(d *draft, m *chatMessage, content []byte) {
-	list := parseArray(content)
-	if list == nil {
-		list = [][]byte{content}
-	}
-	for _, raw := range list {
+	for _, raw := range elementsOf(content) {
 		o := parseObject(raw)
 		kind := o.text("kind")
 		switch {

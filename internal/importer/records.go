@@ -54,15 +54,10 @@ func (f *File) readRuns(id string, data []byte) error {
 			}
 		}
 	}
-	f.readBare(id, bare)
-	return nil
-}
-
-// readBare appends the conversation that records make which no run lists.
-func (f *File) readBare(id string, records []entry) {
 	d := f.newDraft(nil)
-	d.records(slices.Values(f.branch(records, "")))
+	d.records(slices.Values(f.branch(bare, "")))
 	d.finish(id)
+	return nil
 }
 
 // readRun appends the conversations that the records of a run make.

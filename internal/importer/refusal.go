@@ -139,6 +139,14 @@ func missingIn(path string, list [][]byte) string {
 // missingOf returns what keeps an object from being a message, "" if nothing does.
 func missingOf(at string, o object) string {
 	at = strings.TrimPrefix(at+".", ".")
+	if !o.has("role") && !o.has("type") && !o.has("parts") {
+		return cmp.Or(misfit(at, o), fmt.Sprintf("`%s` has no `role`", strings.TrimSuffix(at, ".")))
+	}
+	return misfit(at, o)
+}
+
+// misfit returns what no message of a format has, "" if there is nothing.
+func misfit(at string, o object) string {
 	if o.has("role") && !isString(o["role"]) {
 		return fmt.Sprintf("`%srole` is no string", at)
 	}
@@ -158,9 +166,6 @@ func missingOf(at string, o object) string {
 		if parseObject(call["function"]) == nil && !call.has("custom") {
 			return fmt.Sprintf("`%stool_calls[%d]` has no `function`", at, i)
 		}
-	}
-	if !o.has("role") && !o.has("type") && !o.has("parts") {
-		return fmt.Sprintf("`%s` has no `role`", strings.TrimSuffix(at, "."))
 	}
 	return ""
 }

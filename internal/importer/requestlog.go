@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"slices"
+	"time"
 
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
@@ -46,14 +47,38 @@ type thread struct {
 
 func readRequestLog(f *File, id string, data []byte) error {
 	all := slices.Collect(f.records(data))
-	r := &requests{file: f, sure: sureFormat(all), ends: map[[32]byte]*thread{}, answered: map[string]*thread{}}
+	r := newRequests(f)
+	r.sure = sureFormat(all)
 	for _, e := range all {
 		r.line(e)
 	}
-	for _, t := range r.threads {
-		f.add(id, t.format, t.messages)
-	}
+	r.finish(id, nil)
 	return nil
+}
+
+func newRequests(f *File) *requests {
+	return &requests{file: f, ends: map[[32]byte]*thread{}, answered: map[string]*thread{}}
+}
+
+// take adds a request with its response.
+func (r *requests) take(line int, t transcript) {
+	if t.messages != nil {
+		r.request(line, t)
+	}
+	if t.reply != nil {
+		r.response(line, t)
+	}
+}
+
+// finish appends the conversations to the file. Their messages have the times of their records, as far as they are
+// known.
+func (r *requests) finish(id string, at map[int]time.Time) {
+	for _, t := range r.threads {
+		for i, m := range t.messages {
+			t.messages[i].At = at[m.Line]
+		}
+		r.file.add(id, t.format, t.messages)
+	}
 }
 
 // sureFormat returns the format of the first line that fits one format only: a request alone may fit several.
@@ -78,12 +103,7 @@ func (r *requests) line(e entry) {
 	r.file.count(e, nil)
 	x, _ := parseTranscript(format, e.raw)
 	r.file.choices(e.raw)
-	if x.messages != nil {
-		r.request(e.line, x)
-	}
-	if x.reply != nil {
-		r.response(e.line, x)
-	}
+	r.take(e.line, x)
 }
 
 // request adds to its conversation what the request has beyond the one that it continues.

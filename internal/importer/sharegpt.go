@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-
-	"github.com/varve-dev/varve/internal/rawjson"
 )
 
 // A record of a ShareGPT data set is a conversation of turns: who spoke (from) and what (value). They become OpenAI
@@ -104,10 +102,7 @@ func (r *shareGPTRecord) addCalls(m *chatMessage, literal []byte) bool {
 	if !json.Valid(raw) {
 		return false
 	}
-	calls := parseArray(raw)
-	if calls == nil {
-		calls = [][]byte{raw}
-	}
+	calls := elementsOf(raw)
 	for _, raw := range calls {
 		o := parseObject(raw)
 		if o.text("name") == "" {
@@ -156,13 +151,4 @@ func cut(literal []byte, name string) (rest []byte, inner [][]byte) {
 		inner = append(inner, fill(`"%"`, within))
 		left = after
 	}
-}
-
-// unquoted returns the text of a string literal, nil for any other value.
-func unquoted(literal []byte) []byte {
-	if !isString(literal) {
-		return nil
-	}
-	text, _ := rawjson.Unquote(nil, literal)
-	return text
 }

@@ -1,7 +1,6 @@
 package importer
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/varve-dev/varve/internal/session"
@@ -76,25 +75,7 @@ func tellList(messages [][]byte) (format session.Format, sure bool) {
 
 // foreign reports whether an element is surely no message of these formats: Bedrock's blocks have no type, and those of
 // the AI SDK's model messages have types of their own.
-func foreign(o object) bool {
-	if o.has("role") && !isString(o["role"]) {
-		return true
-	}
-	if o.has("parts.0") && !o.has("parts.0.type") && !slices.ContainsFunc(parseArray(o["parts"]), isGeminiPart) {
-		return true
-	}
-	for block := range objects(o["content"]) {
-		if block != nil && (!block.has("type") || strings.HasPrefix(block.text("type"), "tool-")) {
-			return true
-		}
-	}
-	for call := range objects(o["tool_calls"]) {
-		if parseObject(call["function"]) == nil && !call.has("custom") {
-			return true
-		}
-	}
-	return false
-}
+func foreign(o object) bool { return misfit("", o) != "" }
 
 // partMembers are the members of which a part of Gemini has one, as its API and its SDKs spell them
 // (https://ai.google.dev/api/caching#Part).
@@ -111,6 +92,27 @@ func isGeminiPart(raw []byte) bool {
 		}
 	}
 	return string(raw) == "{}"
+}
+
+// Looks returns the format that a message surely is of, "" for one that fits several, or none.
+func Looks(message []byte) session.Format {
+	o := parseObject(message)
+	isModels := marked("type=tool-call|tool-result toolCallId", "type=image image", "type=file mediaType !file",
+		"type=reasoning text", "type=tool-approval-request|tool-approval-response approvalId")
+	for block := range objects(o["content"]) {
+		if isModels(sample{members: block}) {
+			return session.AISDK
+		}
+	}
+	switch {
+	case parseArray(o["toolInvocations"]) != nil, parseArray(o["experimental_attachments"]) != nil:
+		return session.AISDK
+	case foreign(o):
+		return ""
+	case o.text("role") == "model":
+		return session.Gemini
+	}
+	return signal(o)
 }
 
 // signal returns the format that a message must have, "" if it fits several.

@@ -1,7 +1,6 @@
 package importer
 
 import (
-	"bytes"
 	"regexp"
 	"slices"
 	"strconv"
@@ -54,8 +53,7 @@ func speak(text string) *spoken {
 		for _, p := range parameterForm.FindAllStringSubmatch(text[at[4]:at[5]], -1) {
 			members = append(members, fill("%:%", quote(p[1]), quote(p[2])))
 		}
-		input := fill("{%}", bytes.Join(members, []byte{','}))
-		return &spoken{rest: unspoken(text, at), name: quote(text[at[2]:at[3]]), input: input}
+		return &spoken{rest: unspoken(text, at), name: quote(text[at[2]:at[3]]), input: inBraces(members)}
 	}
 	at := last(blockForm, text, shells)
 	if at == nil {

@@ -173,11 +173,7 @@ func (s *side) contents(raw []byte) error {
 	if isString(raw) {
 		return s.read(raw, "user")
 	}
-	all := parseArray(raw)
-	if all == nil {
-		all = [][]byte{raw}
-	}
-	for i, raw := range all {
+	for i, raw := range elementsOf(raw) {
 		o := parseObject(raw)
 		var parts [][]byte
 		for _, part := range geminiParts(or(o["parts"], string(raw))) {

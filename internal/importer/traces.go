@@ -52,30 +52,6 @@ func (l *traceLog) finish(id string) {
 	r.finish(id, at)
 }
 
-func newRequests(f *File) *requests {
-	return &requests{file: f, ends: map[[32]byte]*thread{}, answered: map[string]*thread{}}
-}
-
-// take adds a request with its response.
-func (r *requests) take(line int, t transcript) {
-	if t.messages != nil {
-		r.request(line, t)
-	}
-	if t.reply != nil {
-		r.response(line, t)
-	}
-}
-
-// finish appends the conversations to the file. Their messages have the times of their records.
-func (r *requests) finish(id string, at map[int]time.Time) {
-	for _, t := range r.threads {
-		for i, m := range t.messages {
-			t.messages[i].At = at[m.Line]
-		}
-		r.file.add(id, t.format, t.messages)
-	}
-}
-
 // transcript reads the two sides of an exchange as messages of one format.
 func (f *File) transcript(x exchange) (transcript, error) {
 	d := f.newDraft(nil)
