@@ -58,7 +58,7 @@ func (p *parser) templates() {
 		case p.bad[pointer]:
 		case err != nil:
 			p.problem(pointer, InvalidTemplate, "%s", err)
-		case f.Needs != "" && !parsed.Has(f.Needs):
+		case f.Needs != "" && parsed.Places(f.Needs) == 0:
 			p.problem(pointer, InvalidTemplate, "the template must contain {%s}", f.Needs)
 		}
 		size[pointer] = parsed.Constant() + refBytes*parsed.Places("ref")

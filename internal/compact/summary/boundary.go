@@ -5,21 +5,14 @@ type Turn struct {
 	User      bool // a turn begins with this message of the user
 	UnitStart bool
 	Tokens    int
-	Open      bool // it makes a call that has no result yet
 }
 
 // Boundary returns how many of the leading messages may be summarised. It keeps the newest keepMessages, and everything
 // from the keepTurns-th newest message of the user on; with fewer of them it keeps everything. Of a turn with more than
 // maxTurnTokens (0: no limit) it keeps only the newest units, at least one, and nothing before that turn. The boundary
-// is never inside a unit, and there is no open call before it.
+// is never inside a unit.
 func Boundary(turns []Turn, keepTurns, keepMessages int, maxTurnTokens int64) int {
 	n := min(keptTurns(turns, keepTurns, maxTurnTokens), max(0, len(turns)-max(0, keepMessages)))
-	for m := range turns[:n] {
-		if turns[m].Open {
-			n = m
-			break
-		}
-	}
 	for n > 0 && n < len(turns) && !turns[n].UnitStart {
 		n--
 	}

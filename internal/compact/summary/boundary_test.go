@@ -6,12 +6,12 @@ import (
 	"github.com/varve-dev/varve/internal/compact/summary"
 )
 
-// turns returns a history: u is a message of the user, a one of the agent that begins a unit, t a result in its unit, o
-// one of the agent whose call has no result yet. Each has 10 tokens.
+// turns returns a history: u is a message of the user, a one of the agent that begins a unit, t a result in its unit.
+// Each has 10 tokens.
 func turns(history string) []summary.Turn {
 	all := make([]summary.Turn, len(history))
 	for i, c := range history {
-		all[i] = summary.Turn{User: c == 'u', UnitStart: c != 't', Tokens: 10, Open: c == 'o'}
+		all[i] = summary.Turn{User: c == 'u', UnitStart: c != 't', Tokens: 10}
 	}
 	return all
 }
@@ -34,7 +34,6 @@ func TestBoundary(t *testing.T) {
 		{"the larger of turns and messages stays", "uaaauaa", 1, 5, 0, 2},
 		{"more messages than there are stay", "ua", 0, 9, 0, 0},
 		{"a unit stays whole", "uattua", 0, 3, 0, 1},
-		{"an open call and what follows stay", "uaoua", 0, 0, 0, 2},
 		{"a large turn stays from its newest end only", "uaaaaaaaa", 1, 0, 30, 6},
 		{"a turn that is just small enough stays whole", "uaua", 1, 0, 20, 2},
 		{"of a large turn the newest unit stays even if it is larger itself", "uaatttt", 1, 0, 20, 2},
@@ -59,7 +58,7 @@ func FuzzBoundaryKeepsItsLaws(f *testing.F) {
 	f.Fuzz(func(t *testing.T, history []byte, keepTurns, keepMessages int, maxTurnTokens int64) {
 		all := make([]summary.Turn, len(history))
 		for i, b := range history {
-			all[i] = summary.Turn{User: b&1 > 0, UnitStart: b&2 > 0, Open: b&0xF0 == 0xF0, Tokens: int(b >> 2)}
+			all[i] = summary.Turn{User: b&1 > 0, UnitStart: b&2 > 0, Tokens: int(b >> 2)}
 		}
 		n := summary.Boundary(all, keepTurns, keepMessages, maxTurnTokens)
 		if n < 0 || n > len(all) {
@@ -70,9 +69,6 @@ func FuzzBoundaryKeepsItsLaws(f *testing.F) {
 		}
 		users := 0
 		for m, turn := range all {
-			if m < n && turn.Open {
-				t.Errorf("message %d has an open call and is before the boundary, %d", m, n)
-			}
 			if m >= n && turn.User {
 				users++
 			}

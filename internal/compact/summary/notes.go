@@ -87,12 +87,6 @@ func (n *notes) drop(key string) (dropped note, ok bool) {
 	return dropped, true
 }
 
-// remove removes the entry with that key and returns it, an empty one if there is none.
-func (n *notes) remove(key string) note {
-	dropped, _ := n.drop(key)
-	return dropped
-}
-
 // dropAll removes the entries whose text has that beginning.
 func (n *notes) dropAll(beginning string) {
 	for i := range n.entries {

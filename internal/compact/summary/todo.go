@@ -77,7 +77,8 @@ func (d *draft) list(seq int64, c call, arguments string) {
 // done adds to the entry of what is done of the plan.
 func (d *draft) done(seq int64, what string) {
 	const limit = 6
-	_, list, _ := strings.Cut(d.sections[plan].remove(doneMark).text, doneMark)
+	earlierDone, _ := d.sections[plan].drop(doneMark)
+	_, list, _ := strings.Cut(earlierDone.text, doneMark)
 	var all []string
 	if list != "" {
 		all = strings.Split(list, editSep)

@@ -72,11 +72,6 @@ func (t Template) Places(name string) (n int) {
 	return n
 }
 
-// Has reports whether the template has a place for the value of that name.
-func (t Template) Has(name string) bool {
-	return slices.ContainsFunc(t.pieces, func(p piece) bool { return p.name == name && name != "" })
-}
-
 // nameAt returns the name at the beginning of s, and whether a closing brace follows.
 func nameAt(s string) (name string, closed bool) {
 	n := len(s) - len(strings.TrimLeft(s, "abcdefghijklmnopqrstuvwxyz_"))
