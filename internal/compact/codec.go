@@ -69,6 +69,14 @@ func (c *codec) count(n int) int {
 	return n
 }
 
+// sized handles the length of a list, and returns the list: when it is read, of as many zero values.
+func sized[T any](c *codec, of []T) []T {
+	if n := c.count(len(of)); n > len(of) {
+		return make([]T, n)
+	}
+	return of
+}
+
 // read returns the next n bytes.
 func (c *codec) read(n int) string {
 	if n > len(c.rest) {

@@ -61,14 +61,13 @@ type knownDraft struct {
 // replacementOf returns what the state remembers of part i, which was whole in the view until now.
 func (s *runState) replacementOf(i int) replacement {
 	content := s.content(i)
-	made := replacement{
+	return replacement{
 		sum:      s.sumOf(i),
 		bytes:    len(content.Stored),
 		chars:    text.Len(content.Text),
 		onlyText: content.OnlyText,
 		preview:  previewOf(content.Text),
 	}
-	return made
 }
 
 // appendDraft appends a draft as the value of part p. lead and trail are its bytes before and after the text.

@@ -62,7 +62,7 @@ func (u *summaries) cutInstead(d *eviction) *eviction {
 	if d == nil {
 		return nil
 	}
-	begin := u.lastUnit(d)
+	begin := u.lastUnitBefore(d.end)
 	room := u.target - float64(u.sizeWithout(begin))
 	var results []int
 	for m := begin; m < d.end; m++ {
@@ -90,13 +90,4 @@ func (u *summaries) cutInstead(d *eviction) *eviction {
 		}
 	}
 	return d
-}
-
-// lastUnit returns where the last unit of an eviction begins.
-func (u *summaries) lastUnit(d *eviction) int {
-	starts := u.starts(d.end)
-	if len(starts) == 0 {
-		return u.pinned
-	}
-	return max(starts[len(starts)-1], u.pinned)
 }

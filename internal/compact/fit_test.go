@@ -86,7 +86,7 @@ func (s *runState) superfluous() (tokens int) {
 		}
 	}
 	if d := s.eviction; d != nil {
-		last := (&summaries{runState: s}).lastUnit(d)
+		last := s.lastUnitBefore(d.end)
 		for m := last; m < d.end; m++ {
 			tokens += s.messages[m].tokens
 			for i := s.messages[m].first; i < s.messages[m].last; i++ {

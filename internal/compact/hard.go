@@ -168,13 +168,7 @@ func (y *yielding) cutWords() {
 }
 
 // newestUnit returns the first message of the newest unit that the checkpoint will cover.
-func (y *yielding) newestUnit() int {
-	starts := y.starts(y.covered)
-	if len(starts) == 0 {
-		return y.pinned
-	}
-	return max(starts[len(starts)-1], y.pinned)
-}
+func (y *yielding) newestUnit() int { return y.lastUnitBefore(y.covered) }
 
 // releaseUnits lets as many of the oldest protected units leave as needed, but for the newest.
 func (y *yielding) releaseUnits() {

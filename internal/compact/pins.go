@@ -223,14 +223,7 @@ func (s *runState) hold() {
 // pinTo has an eviction carry the pins that are no longer in the view and that no other message of the view has.
 func (s *runState) pinTo(d *eviction) {
 	d.pins, d.pinned = nil, nil
-	elsewhere := map[string]bool{}
-	for m := range s.messages {
-		if !d.evicts(m) {
-			for _, key := range s.messages[m].pinned {
-				elsewhere[key] = true
-			}
-		}
-	}
+	elsewhere := s.pinsCarried(d)
 	for _, p := range s.pinsOf(d) {
 		if s.shows(&p, d) || elsewhere[p.key()] {
 			continue
@@ -241,15 +234,23 @@ func (s *runState) pinTo(d *eviction) {
 	}
 }
 
+// pinsCarried returns the keys of the pins that messages carry which stay when d leaves; d may be nil.
+func (s *runState) pinsCarried(d *eviction) map[string]bool {
+	carried := map[string]bool{}
+	for m := range s.messages {
+		if d == nil || !d.evicts(m) {
+			for _, key := range s.messages[m].pinned {
+				carried[key] = true
+			}
+		}
+	}
+	return carried
+}
+
 // pinsMoved reports whether the view must carry other pins than it does: a caller has pinned what is no longer in it,
 // or has unpinned what it carries.
 func (s *runState) pinsMoved() bool {
-	carried := map[string]bool{}
-	for m := range s.messages {
-		for _, key := range s.messages[m].pinned {
-			carried[key] = true
-		}
-	}
+	carried := s.pinsCarried(nil)
 	if len(carried)+len(s.in.Pins) == 0 {
 		return false
 	}
@@ -271,14 +272,7 @@ func (s *runState) pinsMoved() bool {
 
 // sortPins says which pins the checkpoint has, and which it cannot have.
 func (p *Plan) sortPins(s *runState) {
-	carried := map[string]bool{}
-	for m := range s.messages {
-		if !p.evicts(m) {
-			for _, key := range s.messages[m].pinned {
-				carried[key] = true
-			}
-		}
-	}
+	carried := s.pinsCarried(p.eviction)
 	if p.eviction != nil {
 		for _, key := range p.eviction.pinned {
 			carried[key] = true
@@ -341,21 +335,17 @@ func appendPins(dst []byte, pins []Pin) []byte {
 
 // pinned handles the keys of the pins that a message carries.
 func (c *codec) pinned(of *coverage) {
-	if n := c.count(len(of.pinned)); n > len(of.pinned) {
-		of.pinned = make([]string, n)
-	}
+	of.pinned = sized(c, of.pinned)
 	for i := range of.pinned {
 		c.text(&of.pinned[i])
 	}
 }
 
 // foundPins handles what the texts of the messages have pinned.
-func (c *codec) foundPins(list *[]Pin) {
-	if n := c.count(len(*list)); n > len(*list) {
-		*list = make([]Pin, n)
-	}
-	for i := range *list {
-		p := &(*list)[i]
+func (c *codec) foundPins(found *[]Pin) {
+	*found = sized(c, *found)
+	for i := range *found {
+		p := &(*found)[i]
 		part := p.Part + 1
 		c.text(&p.Ref)
 		c.int64s(&p.Seq)

@@ -115,7 +115,7 @@ func (s *runState) quoteResult(i int) []memory.Quote {
 	list := []memory.Quote{q}
 	shown := unsafe.Slice(unsafe.StringData(q.Text), len(q.Text)) // which is only read
 	if !p.usable || failure.Shows(shown, p.does.runs(), s.policy.Tools.Errors) {
-		if line := trimmed(failure.Complaint(q.Text)); line != "" {
+		if line := strings.TrimSpace(failure.Complaint(q.Text)); line != "" {
 			q.Kind, q.Text = memory.Failure, line
 			return append(list, q)
 		}
@@ -150,7 +150,7 @@ func outcomeOf(text string) string {
 		begin := strings.LastIndexByte(strings.TrimSuffix(text, "\n"), '\n') + 1
 		line := text[begin:]
 		if text = text[:begin]; mayCount(line) && counted.MatchString(line) {
-			return trimmed(line)
+			return strings.TrimSpace(line)
 		}
 	}
 	return ""

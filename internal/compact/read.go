@@ -103,10 +103,9 @@ func (h *history) add(e *Entry, found *wire.Facts, reader *partReader) {
 
 // setPlace sets where the log has a part, whose number in its entry is index.
 func (p *part) setPlace(e *Entry, index int) {
-	p.seq, p.index = e.Seq, e.Part+index
+	p.seq, p.index = placeOf(e, index)
 	if e.Appended != nil {
 		at := &e.Appended[index]
-		p.seq, p.index = at.Seq, at.Part
 		p.appended = at.SHA256
 		p.foreign = at.SHA256 != [32]byte{} || at.Seq != e.Seq
 	}

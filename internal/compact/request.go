@@ -196,11 +196,7 @@ func (s *runState) proposedText(i int, text string) string {
 		return text
 	}
 	value, lead, trail := s.appendDraft(nil, i, &made)
-	value = value[lead : len(value)-trail]
-	if len(value) > 0 && value[0] == '"' {
-		value, _ = rawjson.Unquote(nil, value)
-	}
-	return string(value)
+	return string(decoded(value[lead : len(value)-trail]))
 }
 
 // found returns the facts about message m, which it reads once.

@@ -155,7 +155,7 @@ func (u *summaries) kept() (list []segmentText, left string) {
 
 // fill gives a segment the text of an answer.
 func (u *summaries) fill(p *segmentText, a summary.Answer) {
-	p.lasting, p.now = trimmed(a.Retain), trimmed(a.Summary)
+	p.lasting, p.now = strings.TrimSpace(a.Retain), strings.TrimSpace(a.Summary)
 	p.writer, p.flags = a.Writer, a.Flags
 	if p.extracts() && !u.policy.Summarise.Retain && !u.segmented() {
 		p.lasting, p.now = "", p.whole()

@@ -66,9 +66,7 @@ func (c *codec) message(m *message) (parts int) {
 
 // largest handles the results that a summary or a notice names.
 func (c *codec) largest(of *coverage) {
-	if n := c.count(len(of.largest)); n > len(of.largest) {
-		of.largest = make([]named, n)
-	}
+	of.largest = sized(c, of.largest)
 	for i := range of.largest {
 		r := &of.largest[i]
 		c.text(&r.ref)
@@ -82,9 +80,7 @@ var segmentStates = []SegmentState{Written, Due, Failed}
 
 // segments handles the summaries of a message.
 func (c *codec) segments(of *coverage) {
-	if n := c.count(len(of.segments)); n > len(of.segments) {
-		of.segments = make([]segment, n)
-	}
+	of.segments = sized(c, of.segments)
 	for i := range of.segments {
 		g := &of.segments[i]
 		c.int64s(&g.from, &g.to)
@@ -100,9 +96,7 @@ func (c *codec) segments(of *coverage) {
 		if asked {
 			c.digest(g.digest[:])
 		}
-		if n := c.count(len(g.flags)); n > len(g.flags) {
-			g.flags = make([]string, n)
-		}
+		g.flags = sized(c, g.flags)
 		for k := range g.flags {
 			c.name(&g.flags[k])
 		}
@@ -186,9 +180,7 @@ func (c *codec) subject(s *subject) {
 	c.digest(s.identity[:])
 	c.name(&s.resource)
 	c.name(&s.detail)
-	if n := c.count(len(s.paths)); n > len(s.paths) {
-		s.paths = make([]string, n)
-	}
+	s.paths = sized(c, s.paths)
 	for i := range s.paths {
 		c.name(&s.paths[i])
 	}

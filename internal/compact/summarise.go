@@ -4,12 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/varve-dev/varve/internal/compact/summary"
 )
-
-func trimmed(text string) string { return strings.TrimSpace(text) }
 
 // summariseOver lets answers be taken in whatever the size of the view.
 func summariseOver(s *runState) float64 {
@@ -255,7 +252,7 @@ var errNoGain = errors.New("compact: the summary saves less than a quarter")
 func (s *runState) summariseUpTo() int {
 	limits := &s.policy.Summarise
 	end := s.summarisable(limits.KeepTurns, limits.KeepMessages)
-	if float64(s.sizeWithout(end)) > s.policy.Hard*s.window {
+	if float64(s.sizeWithout(end)) > s.hardLimit() {
 		end = s.summarisable(0, 0)
 	}
 	if !limits.All {
@@ -269,16 +266,10 @@ func (s *runState) summariseUpTo() int {
 // its target, they are proposed instead: cut as oversized ones are or, if that is not enough, to bookends. Then as few
 // of the units before as are still needed are summarised.
 func (s *runState) shortenInstead(end int) int {
-	if !s.policy.Trim.Enabled || float64(s.sizeWithout(end)) >= s.target/2 {
+	if end <= s.pinned || !s.policy.Trim.Enabled || float64(s.sizeWithout(end)) >= s.target/2 {
 		return end
 	}
-	starts, begin := s.startsOf(end), end-1
-	for begin > s.pinned && !starts[begin] {
-		begin--
-	}
-	if begin < s.pinned {
-		return end
-	}
+	begin := s.lastUnitBefore(end)
 	capped := proposal{action: Cap, head: s.policy.Cap.HeadChars, tail: s.policy.Cap.TailChars}
 	chars := s.policy.Trim.BookendMaxChars
 	for _, want := range []proposal{capped, {action: Bookend, head: chars, tail: chars, bookend: chars}} {
@@ -403,6 +394,15 @@ func (s *runState) foreseen(m int) int {
 		}
 	}
 	return left
+}
+
+// lastUnitBefore returns where the last unit before a message begins, of those that may leave.
+func (s *runState) lastUnitBefore(end int) int {
+	starts := s.starts(end)
+	if len(starts) == 0 {
+		return s.pinned
+	}
+	return max(starts[len(starts)-1], s.pinned)
 }
 
 // startsOf reports for each of the first n messages whether a unit begins with it.
