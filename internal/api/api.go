@@ -312,8 +312,7 @@ func (s *Server) routeSummaries() {
 
 func (s *Server) routeOpenAI() {
 	dialect := openai.Server{
-		Store: s.Store, Writers: s.writers, Counter: &s.counter, Waiter: &s.waiter,
-		Awake: s.awake, Served: s.usage.Served,
+		Writers: s.writers, Counter: &s.counter, Waiter: &s.waiter, Awake: s.awake, Served: s.usage.Served,
 	}
 	dialect.Register(s.openAI)
 }

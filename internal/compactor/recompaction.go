@@ -11,19 +11,18 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// ProposeRecompaction proposes what a recompaction with these changes to the policy would do to a session. With ask,
-// models are asked for the summaries that are not kept.
+// ProposeRecompaction proposes what a recompaction with these changes to the policy would do to a session. No model is
+// asked for summaries that are not kept.
 //
 // Errors: ErrNotFound, ErrLogTooLarge.
 func ProposeRecompaction(
-	ctx context.Context, store *postgres.Store, key session.Key, patch json.RawMessage,
-	caller *modelcall.Caller, ask bool,
+	ctx context.Context, store *postgres.Store, key session.Key, patch json.RawMessage, caller *modelcall.Caller,
 ) (*Proposal, error) {
 	snap, request, err := recompaction(ctx, store, key, patch)
 	if err != nil {
 		return nil, err
 	}
-	request.Caller, request.Ask = caller, ask
+	request.Caller = caller
 	return Propose(ctx, store, snap, request)
 }
 

@@ -349,20 +349,14 @@ func TestClaudeCodeReport(t *testing.T) {
 				user(`[1]`),
 			},
 			Report{Lines: 9, Imported: 1, Skipped: map[string]int{}, Rejected: []Rejected{
-				{2, "not JSON: the line ends inside a JSON value", []byte(`{"type":"user","mess`)},
-				{3, `not JSON: invalid character '\x00' looking for beginning of value`, []byte("\x00\x00")},
-				{4, "not a JSON object", []byte(`[1]`)},
-				{5, "no record type", []byte(`{"a":1}`)},
-				{6, "a record of type user without a message", []byte(rec("user", `"x"`, ""))},
-				{
-					7, `a record of type user holds a message of role "assistant"`,
-					[]byte(rec("user", `{"role":"assistant","content":"x"}`, "")),
-				},
-				{
-					8, "the message's content is neither a string nor a list of blocks",
-					[]byte(rec("user", `{"role":"user","content":7}`, "")),
-				},
-				{9, "the message's content is neither a string nor a list of blocks", []byte(user(`[1]`))},
+				{2, "not JSON: the line ends inside a JSON value"},
+				{3, `not JSON: invalid character '\x00' looking for beginning of value`},
+				{4, "not a JSON object"},
+				{5, "no record type"},
+				{6, "a record of type user without a message"},
+				{7, `a record of type user holds a message of role "assistant"`},
+				{8, "the message's content is neither a string nor a list of blocks"},
+				{9, "the message's content is neither a string nor a list of blocks"},
 			}},
 		},
 		{
@@ -370,7 +364,7 @@ func TestClaudeCodeReport(t *testing.T) {
 			[]string{hi, user("\"\xff\"")},
 			Report{
 				Lines: 2, Imported: 1, Skipped: map[string]int{},
-				Rejected: []Rejected{{2, "byte 26: the text is not valid UTF-8", []byte(user("\"\xff\""))}},
+				Rejected: []Rejected{{2, "byte 26: the text is not valid UTF-8"}},
 			},
 		},
 		{

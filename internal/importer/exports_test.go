@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestExportsAreReadInEveryShape(t *testing.T) {
@@ -25,12 +23,7 @@ func TestExportsAreReadInEveryShape(t *testing.T) {
 		run       = `{"id":"r","run_type":"llm","trace_id":"t","inputs":{"messages":[{"role":"user","content":"hi"}]},"outputs":{"role":"assistant","content":"ho"}}`
 	)
 	ho := `1 {"role":"assistant","content":"ho"}`
-	tests := []struct {
-		name   string
-		file   string
-		source Source
-		want   []string
-	}{
+	tests := []readable{
 		{"a ChatGPT conversation alone", `{"title":"t","mapping":{"a":` + node + `}}`, ChatGPT, []string{hi}},
 		{
 			"ChatGPT conversations on lines",
@@ -131,17 +124,7 @@ func TestExportsAreReadInEveryShape(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			f, err := Read(context.Background(), "s", []byte(tt.file), Auto)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if f.Source != tt.source {
-				t.Errorf("source %q, want %q", f.Source, tt.source)
-			}
-			if diff := cmp.Diff(tt.want, show(f)); diff != "" {
-				t.Errorf("messages (-want +got):\n%s", diff)
-			}
-			checkLaws(t, f)
+			tt.read(t)
 		})
 	}
 }

@@ -68,7 +68,6 @@ type Report struct {
 type Rejected struct {
 	Line   int
 	Reason string
-	Bytes  []byte
 }
 
 // Note is something odd about a line that was imported all the same.
@@ -140,7 +139,7 @@ func (f *File) storable(c Conversation) []Message {
 	kept := c.Messages[:0]
 	for _, m := range c.Messages {
 		if _, err := wire.Accept(c.Format, m.Body); err != nil {
-			f.reject(m.Line, m.Body, "the message cannot be stored: "+err.Error())
+			f.reject(m.Line, "the message cannot be stored: "+err.Error())
 			continue
 		}
 		sum := sha256.Sum256(m.Body)
@@ -215,12 +214,12 @@ func (f *File) count(e entry, err error) {
 	case errors.As(err, &kind):
 		f.Report.Skipped[string(kind)]++
 	default:
-		f.reject(e.line, e.raw, err.Error())
+		f.reject(e.line, err.Error())
 	}
 }
 
-func (f *File) reject(line int, raw []byte, reason string) {
-	f.Report.Rejected = append(f.Report.Rejected, Rejected{Line: line, Reason: reason, Bytes: raw})
+func (f *File) reject(line int, reason string) {
+	f.Report.Rejected = append(f.Report.Rejected, Rejected{Line: line, Reason: reason})
 }
 
 func (f *File) note(line int, text string, args ...any) {

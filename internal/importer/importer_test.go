@@ -14,14 +14,34 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
+// readable is a file, and what is read of it.
+type readable struct {
+	name   string
+	file   string
+	source Source
+	want   []string // see show
+}
+
+// read reads the file.
+func (s readable) read(t *testing.T) *File {
+	t.Helper()
+	f, err := Read(context.Background(), "s", []byte(s.file), Auto)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Source != s.source {
+		t.Errorf("source %q, want %q", f.Source, s.source)
+	}
+	if diff := cmp.Diff(s.want, show(f)); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+	checkLaws(t, f)
+	return f
+}
+
 func TestDocuments(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
-		name   string
-		file   string
-		source Source
-		want   []string
-	}{
+	tests := []readable{
 		{
 			"an array of messages keeps each element's bytes",
 			`[ {"role":"system", "content":"s\/"},` + "\n" + `  {"content":null,"role":"assistant","tool_calls":[]}  ]`,
@@ -123,15 +143,8 @@ func TestDocuments(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			f, err := Read(context.Background(), "s", []byte(tt.file), Auto)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if f.Source != tt.source || string(f.Conversations[0].Format) != string(tt.source) {
-				t.Errorf("source %q, format %q, want %q", f.Source, f.Conversations[0].Format, tt.source)
-			}
-			if diff := cmp.Diff(tt.want, show(f)); diff != "" {
-				t.Errorf("messages (-want +got):\n%s", diff)
+			if f := tt.read(t); string(f.Conversations[0].Format) != string(tt.source) {
+				t.Errorf("format %q, want %q", f.Conversations[0].Format, tt.source)
 			}
 		})
 	}

@@ -12,12 +12,7 @@ import (
 
 func TestRunsAreReadInEveryShape(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
-		name   string
-		file   string
-		source Source
-		want   []string
-	}{
+	tests := []readable{
 		{
 			"a tau-bench run alone",
 			`{"task_id":1,"traj":[{"role":"user","content":"a"}]}`,
@@ -124,17 +119,7 @@ func TestRunsAreReadInEveryShape(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			f, err := Read(context.Background(), "s", []byte(tt.file), Auto)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if f.Source != tt.source {
-				t.Errorf("source %q, want %q", f.Source, tt.source)
-			}
-			if diff := cmp.Diff(tt.want, show(f)); diff != "" {
-				t.Errorf("messages (-want +got):\n%s", diff)
-			}
-			checkLaws(t, f)
+			tt.read(t)
 		})
 	}
 }

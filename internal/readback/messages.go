@@ -3,7 +3,6 @@ package readback
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"strings"
 
@@ -20,7 +19,6 @@ type Run struct {
 	Tokens   int64
 	Text     []byte // for a model to read: each message under a heading with its seq and role
 	Stored   []byte // as they were appended: one message, or a JSON array of several
-	SHA256   [32]byte
 }
 
 // runLimit is how much of the log one run has.
@@ -46,7 +44,6 @@ func Messages(ctx context.Context, store *postgres.Store, at session.Address, re
 		run.Next = session.MessagesRef{First: last + 1, Last: end}
 	}
 	run.read(found)
-	run.SHA256 = sha256.Sum256(run.Stored)
 	return run, nil
 }
 

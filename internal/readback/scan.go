@@ -26,8 +26,8 @@ var beginning = place{line: 1}
 // match is a segment that matches, and where in it the match is.
 type match struct {
 	place
-	char     int64 // of the line, where the match begins
-	from, to int64 // bytes
+	char int64 // of the line, where the match begins
+	from int64 // byte
 }
 
 // budget bounds the work of a call.
@@ -164,7 +164,7 @@ func (s *scan) block(text []byte, end int) {
 			segment = next
 		}
 		s.advance(text[start:segment])
-		if !s.add(text[segment:], i-segment, i-segment+len(s.literal)) {
+		if !s.add(text[segment:], i-segment) {
 			return
 		}
 		start = segmentEnd(text, segment)
@@ -185,7 +185,7 @@ func (s *scan) byRegex(text []byte) {
 		}
 		s.spend(size)
 		line := bytes.TrimSuffix(text[start:end], []byte{'\n'})
-		if at := s.regex.FindIndex(line); at != nil && !s.add(line, at[0], at[1]) {
+		if at := s.regex.FindIndex(line); at != nil && !s.add(line, at[0]) {
 			return
 		}
 		s.advance(text[start:end])
@@ -198,16 +198,16 @@ func (s *scan) spend(n int) {
 	s.scanned += int64(n)
 }
 
-// add notes a match in the segment that begins at s.next. It reports false if no more matches are wanted.
-func (s *scan) add(segment []byte, from, to int) bool {
+// add notes a match that begins at byte from of the segment that begins at s.next. It reports false if no more matches
+// are wanted.
+func (s *scan) add(segment []byte, from int) bool {
 	if s.wanted == 0 {
 		s.stopped = byMatches
 		return false
 	}
 	s.wanted--
 	s.found = append(s.found, match{
-		place: s.next, char: s.next.char + charsOf(segment[:from]),
-		from: s.next.at + int64(from), to: s.next.at + int64(to),
+		place: s.next, char: s.next.char + charsOf(segment[:from]), from: s.next.at + int64(from),
 	})
 	return true
 }

@@ -194,7 +194,7 @@ func (h handlers) sample(ctx context.Context, store *postgres.Store, sessions []
 		var p *compactor.Proposal
 		err := h.api.Thaw(ctx, sessions[0].Key)
 		if err == nil {
-			p, err = compactor.ProposeRecompaction(ctx, store, sessions[0].Key, policy, h.api.Caller, false)
+			p, err = compactor.ProposeRecompaction(ctx, store, sessions[0].Key, policy, h.api.Caller)
 		}
 		switch {
 		case errors.Is(err, session.ErrNotFound):

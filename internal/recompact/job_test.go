@@ -379,7 +379,7 @@ func TestADryRunSaysWhatTheRecompactionDoes(t *testing.T) {
 	}
 	var changed, after int64
 	for _, s := range counted.Sample {
-		p, err := compactor.ProposeRecompaction(t.Context(), w.store.Store, s.Key, json.RawMessage(lean), nil, false)
+		p, err := compactor.ProposeRecompaction(t.Context(), w.store.Store, s.Key, json.RawMessage(lean), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -40,7 +40,6 @@ type piece struct {
 type reading struct {
 	*Runner
 	arguments
-	tool string
 	from *readback.Source
 	of   *persist.Content
 	text bool // of is a text that is not what was stored
@@ -111,7 +110,7 @@ func (r *Runner) messages(ctx context.Context, with arguments) (*Answer, error) 
 }
 
 func (r *Runner) read(ctx context.Context, tool string, from *readback.Source, with arguments) (*Answer, error) {
-	c := reading{Runner: r, arguments: with, tool: tool, from: from, of: from.Stored}
+	c := reading{Runner: r, arguments: with, from: from, of: from.Stored}
 	if !with.flag("raw") && !with.has("pointer") && !with.has("byte_offset") || from.Run != nil && !with.flag("raw") {
 		of, err := from.Text(ctx)
 		if err != nil {

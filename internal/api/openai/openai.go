@@ -14,14 +14,12 @@ import (
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/policy"
-	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
 
 // Server answers requests in OpenAI's dialect.
 type Server struct {
-	Store   *postgres.Store
 	Writers *policy.Writers
 	Counter *ingest.Counter
 	Waiter  *request.Waiter
