@@ -64,7 +64,7 @@ func (r *repairer) settleSystem(list []Message) []Message {
 
 // setting returns the member of a message of the system that sets the effort, nil if it has none.
 func (n *Message) setting() []byte {
-	config := appendMembers(nil, wrap(nil, "{", n.Extra, "}"), true, []string{"output_config"})
+	config := appendMembers(nil, n.extras(), true, []string{"output_config"})
 	if n.Format != session.Anthropic || !setsEffort(wrap(nil, "{", config, "}")) {
 		return nil
 	}
@@ -101,7 +101,7 @@ func (r *repairer) joinSettings(list []Message, head int) []Message {
 		if config == nil {
 			config = last.setting()
 		}
-		others := appendMembers(nil, wrap(nil, "{", said.Extra, "}"), false, []string{"output_config"})
+		others := othersOf(said.extras(), "output_config")
 		said.Extra, said.Edited = append(separate(others, 0), config...), true
 		*last = said
 	}

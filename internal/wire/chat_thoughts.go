@@ -168,7 +168,7 @@ func (r *repairer) tellReasoning(n *Message, own bool) {
 	if !own || !told {
 		return
 	}
-	n.Edited, n.Extra = true, othersOf(wrap(nil, "{", n.Extra, "}"), thoughtLists...)
+	n.Edited, n.Extra = true, othersOf(n.extras(), thoughtLists...)
 	r.repaired("V-D1", "reasoning_as_text", n, "reasoning, which the server refuses, is a text")
 }
 
@@ -187,7 +187,7 @@ func (r *repairer) renameReasoning(n *Message) {
 		return
 	}
 	if !r.provider.ThoughtLists {
-		n.Extra = othersOf(wrap(nil, "{", n.Extra, "}"), thoughtLists...)
+		n.Extra = othersOf(n.extras(), thoughtLists...)
 	}
 	r.repaired("V-D1", "reasoning_renamed", n, "reasoning is in %s, which the server reads", name)
 }

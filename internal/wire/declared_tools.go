@@ -31,7 +31,7 @@ func (s *scanner) declaresTools(v *object) {
 
 // declares reports whether a message still has tools that it declares.
 func (n *Message) declares() bool {
-	return n.Role == System && n.Format == session.OpenAIChat && valueOf(wrap(nil, "{", n.Extra, "}"), "tools") != nil
+	return n.Role == System && n.Format == session.OpenAIChat && valueOf(n.extras(), "tools") != nil
 }
 
 // fitDeclared leaves out the tools that a message declares where the server takes none there, and an empty content
@@ -42,7 +42,7 @@ func (r *repairer) fitDeclared(n *Message) {
 	}
 	switch {
 	case !r.provider.DeclaresTools:
-		n.Extra, n.Edited = appendMembers(nil, wrap(nil, "{", n.Extra, "}"), false, []string{"tools"}), true
+		n.Extra, n.Edited = othersOf(n.extras(), "tools"), true
 		r.told(r.keepsFormat(n), "V-D12", "members_dropped", n, "the server takes no tools in a message")
 	case len(n.Blocks) == 0 && hasMember(n.Raw, "content"):
 		n.Edited = true

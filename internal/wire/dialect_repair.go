@@ -123,7 +123,7 @@ func (r *repairer) dropMembers(n *Message) {
 		return
 	}
 	n.Edited = true
-	n.Extra = appendMembers(nil, wrap(nil, "{", n.Extra, "}"), true, known)
+	n.Extra = appendMembers(nil, n.extras(), true, known)
 	r.repaired("V-D4", "members_dropped", n, "the server does not know %q", unknown)
 }
 

@@ -127,7 +127,7 @@ func (r *repairer) forgetThoughts(list []Message) {
 		if !behind || r.target != session.OpenAIResponses || !known || want.Required || valueOf(n.Raw, "id") == nil {
 			continue
 		}
-		n.Extra = appendMembers(nil, wrap(nil, "{", n.Extra, "}"), false, []string{"id"})
+		n.Extra = othersOf(n.extras(), "id")
 		for j := range n.Blocks {
 			if p := &n.Blocks[j]; r.own(p) && bytes.Equal(p.Raw, rawjson.Value(n.Raw).Of(n.Raw)) {
 				p.Raw = without(p.Raw, "id")

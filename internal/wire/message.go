@@ -25,6 +25,9 @@ type Message struct {
 	flags  Flags  // of the whole message
 }
 
+// extras returns n.Extra as an object.
+func (n *Message) extras() []byte { return wrap(nil, "{", n.Extra, "}") }
+
 // Role is the speaker of a Message.
 type Role uint8
 

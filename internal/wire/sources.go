@@ -45,7 +45,7 @@ func (n *Message) nameAudio() {
 	if n.Format != session.OpenAIChat {
 		return
 	}
-	audio := valueOf(wrap(nil, "{", n.Extra, "}"), "audio")
+	audio := valueOf(n.extras(), "audio")
 	if id := stringLiteral(audio, "id"); id != nil {
 		n.addShown(Block{Kind: Text, Text: note("audio: %s", unquoted(id)), Edited: true})
 	}
@@ -72,7 +72,7 @@ func (n *Message) sources() (list []citation) {
 		}
 	}
 	if n.Format == session.OpenAIChat {
-		for annotation := range elementsOf(wrap(nil, "{", n.Extra, "}"), "annotations") {
+		for annotation := range elementsOf(n.extras(), "annotations") {
 			add(sourceOf(valueOf(annotation, "url_citation")))
 		}
 	}
@@ -173,7 +173,7 @@ func (n *Message) annotate() bool {
 		return false
 	}
 	var list []byte
-	for annotation := range elementsOf(wrap(nil, "{", n.Extra, "}"), "annotations") {
+	for annotation := range elementsOf(n.extras(), "annotations") {
 		cited := valueOf(annotation, "url_citation")
 		if cited == nil || member(cited, "url") == (Span{}) || member(cited, "end_index") == (Span{}) {
 			return false
