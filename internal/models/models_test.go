@@ -70,6 +70,15 @@ func TestAModelIsFoundUnderEveryNameThatPlatformsGiveIt(t *testing.T) {
 		"kimi-k2-thinking":       {"moonshotai/kimi-k2-thinking", "moonshot.kimi-k2-thinking"},
 		"glm-5.3":                {"z-ai/glm-5.3", "zai-org/GLM-5.3", "global.zai.glm-5.3", "zai/glm-5.3"},
 		"minimax-m3":             {"MiniMax-M3", "minimax/minimax-m3", "MiniMaxAI/MiniMax-M3"},
+		"gemini-3-pro-preview":   {"gemini-3-pro", "google/gemini-3-pro-preview-11-2025"},
+		"gemini-3-flash-preview": {"google/gemini-3-flash"},
+		"grok-4.1-fast":          {"grok-4-1-fast-reasoning", "xai/grok-4-1-fast-non-reasoning-latest"},
+		"devstral-2512":          {"mistral.devstral-2-123b", "mistral/devstral-2"},
+		"mistral-large-2512":     {"mistral.mistral-large-3-675b-instruct"},
+		"qwen3.8-27b":            {"qwen-3.8-27b", "cerebras/qwen-3.8-27b"},
+		"qwen3-32b":              {"alibaba/qwen-3-32b", "Qwen/Qwen3-32B"},
+		"palmyra-x5":             {"us.writer.palmyra-x5-v1:0"},
+		"command-r-plus-08-2024": {"cohere.command-r-plus-v1:0", "command-r-plus"},
 	} {
 		for _, name := range names {
 			if m, ok := r.Find(name); !ok || m.ID != id {
@@ -122,13 +131,14 @@ func TestNamesThatMoveHaveTheFiguresOfTheirDay(t *testing.T) {
 		"~anthropic/claude-opus-latest": 1_000_000, "openrouter/~anthropic/claude-haiku-latest": 1_000_000, "claude-sonnet-latest": 1_000_000, "~anthropic/claude-fable-latest": 1_000_000,
 		"chat-latest": 272_000, "openai/gpt-chat-latest": 272_000, "~openai/gpt-sol-latest": 922_000, "~openai/gpt-mini-latest": 272_000, "gpt-daybreak-blue-latest": 922_000,
 		"~x-ai/grok-latest": 500_000, "~moonshotai/kimi-latest": 1_048_576, "~z-ai/glm-latest": 1_048_576, "~deepseek/deepseek-pro-latest": 1_048_576, "deepseek-flash-latest": 1_048_576,
-		"accounts/fireworks/routers/minimax-latest": 512_000,
+		"accounts/fireworks/routers/minimax-latest": 512_000, "mistral/devstral-small-latest": 256_000, "ministral-14b-latest": 262_144, "chatgpt-4o-latest": 128_000,
+		"codex-mini-latest": 200_000, "qwen-turbo-latest": 1_000_000, "opus": 1_000_000, "opus[1m]": 1_000_000, "sonnet": 1_000_000, "haiku": 1_000_000,
 	} {
 		if m, ok := r.Find(name); !ok || m.Window() != want {
 			t.Errorf("%s has a window of %d, %v; want %d", name, m.Window(), ok, want)
 		}
 	}
-	for _, name := range []string{"~anthropic/claude-opus-latest", "claude-haiku-latest"} {
+	for _, name := range []string{"~anthropic/claude-opus-latest", "claude-haiku-latest", "opus", "sonnet[1m]"} {
 		if m := models.Of(name); !m.BindsThinking || !m.RefusesPrefill || m.SameAs == "" {
 			t.Errorf("%+v", m)
 		}

@@ -32,13 +32,16 @@ var suffixes = regexp.MustCompile(`(:[^:]*|@[^@]*|\[1m\]|-1m|-thinking-\d+k|-\d{
 // another model, deepseek-v4, and no revision of Bedrock's.
 var revisions = regexp.MustCompile(`(:[^:]*|@[^@]*|\[1m\]|-\d{8}|-\d{4}-\d{2}-\d{2}|-v[12])$`)
 
+// parted are versions as Cerebras and Vercel spell them: qwen-3.8-27b.
+var parted = regexp.MustCompile(`^qwen-(\d)`)
+
 // pointed are versions as Fireworks spells them: qwen2p5-72b-instruct, glm-4p7.
 var pointed = regexp.MustCompile(`(\d)p(\d)`)
 
 // key returns a name in the form in which the registry compares names: claude-sonnet-4.5, claude-4-5-sonnet and
 // Claude_Sonnet_4_5 are the same.
 func key(name string) string {
-	name = pointed.ReplaceAllString(strings.ToLower(name), "$1-$2")
+	name = pointed.ReplaceAllString(parted.ReplaceAllString(strings.ToLower(name), "qwen$1"), "$1-$2")
 	name = strings.Map(func(c rune) rune {
 		switch c {
 		case '.', '_', ' ':
