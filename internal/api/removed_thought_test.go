@@ -1,6 +1,8 @@
 package api_test
 
 import (
+	"bytes"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -28,4 +30,47 @@ func TestACallWhoseThoughtIsRemovedHasNoID(t *testing.T) {
 	if after := context(); strings.Contains(after, `"fc_`) || strings.Count(after, `"item_id_dropped"`) != 2 || strings.Count(after, `"call_id":"b"`) != 2 {
 		t.Errorf("the calls have ids of a turn whose reasoning is gone: %s", after)
 	}
+}
+
+// TestACallWhoseThoughtIsRemovedHasNoIDInAnyView reads a session whose first turn has lost its thought, with turns
+// behind it: bounded, fitted, from the end of its log, and compacted.
+func TestACallWhoseThoughtIsRemovedHasNoIDInAnyView(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const path = "/v1/sessions/s"
+	w.must(http.StatusCreated, "PUT", path, `{"model":"gpt-5.6","window_tokens":1000000,"policy":{"auto":false,"target":0.8}}`)
+	turn := func(n, words int) []string {
+		id := fmt.Sprint(n)
+		return []string{user(prose(n, words)), `{"type":"reasoning","id":"rs_` + id + `","summary":[],"encrypted_content":"e"}`,
+			`{"type":"function_call","id":"fc_` + id + `","call_id":"c` + id + `","name":"f","arguments":"{}"}`,
+			`{"type":"function_call_output","call_id":"c` + id + `","output":` + literalOf(prose(n, words)) + `}`,
+			`{"type":"message","id":"msg_` + id + `","role":"assistant","content":"so"}`}
+	}
+	log := append(append(turn(1, 2000), turn(2, 100)...), turn(3, 100)...)
+	w.must(http.StatusCreated, "POST", path+"/messages", batch("openai-responses", log...))
+	if _, _, err := w.store.Remove(t.Context(), session.Address{Tenant: w.tenant, ID: "s"}, 7, nil); err != nil {
+		t.Fatal(err)
+	}
+	holds := func(what, query string) {
+		t.Helper()
+		v := w.read(path, session.OpenAIResponses, query)
+		got := string(bytes.Join(v.bodies(), nil))
+		if strings.Contains(got, `"fc_2"`) || !strings.Contains(got, `"call_id":"c2"`) || !strings.Contains(got, `"fc_3"`) || !strings.Contains(got, `"msg_2"`) {
+			t.Errorf("%s: the calls have other ids than their thoughts allow: %s", what, got)
+		}
+	}
+	holds("whole", "")
+	tokens := w.read(path, session.OpenAIResponses, "").Tokens
+	for _, bound := range []int64{tokens - 1, tokens / 3} {
+		holds("bounded", fmt.Sprintf("max_tokens=%d", bound))
+		holds("fitted", fmt.Sprintf("fit=window&max_tokens=%d", bound))
+	}
+	w.must(http.StatusOK, "PATCH", path, `{"window_tokens":4000,"policy":{"target":0.5}}`)
+	w.work()
+	w.must(http.StatusOK, "POST", path+"/compact?wait=20", "")
+	w.must(http.StatusOK, "PATCH", path, `{"window_tokens":1000000}`)
+	if v := w.read(path, session.OpenAIResponses, ""); v.Checkpoint == 0 {
+		t.Fatal("nothing was compacted")
+	}
+	holds("compacted", "")
 }

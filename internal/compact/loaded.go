@@ -1,8 +1,6 @@
 package compact
 
 import (
-	"bytes"
-
 	"github.com/varve-dev/varve/internal/wire"
 )
 
@@ -69,7 +67,7 @@ func (s *runState) loading(m int, starts []bool) (staying []int) {
 func (s *runState) keepLoaded(m int) {
 	for i := s.messages[m].first; i < s.messages[m].last; i++ {
 		p := &s.parts[i]
-		if p.kind == result && bytes.Contains(p.value.Of(s.body(m)), []byte(`"tool_reference"`)) {
+		if p.kind == result && wire.MayLoad(s.in.Format, p.value.Of(s.body(m))) {
 			s.held[i], s.free[i] = true, false
 		}
 	}

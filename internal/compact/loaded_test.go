@@ -93,12 +93,16 @@ func TestWhatASearchOfTheAISDKLoadedStays(t *testing.T) {
 	}
 	in := compact.Input{Format: session.AISDK, Policy: p, WindowTokens: 8000}
 	log := newCompactedLog(session.AISDK)
+	const mine = `{"type":"custom","providerOptions":{"anthropic":{"type":"tool-reference","toolName":"mine"}}}`
 	say := func(id int, role, text string) {
 		log.add(fmt.Sprintf(`{"id":"%d","role":"%s","parts":[{"type":"text","text":"%s"}]}`, id, role, text))
 	}
 	say(0, "user", "go on")
 	log.add(`{"id":"s","role":"assistant","parts":[{"type":"tool-find","toolCallId":"a","providerExecuted":true,"state":"output-available",` +
 		`"input":{},"output":[{"type":"tool_reference","toolName":"g"}]},{"type":"text","text":"found"}]}`)
+	say(100, "user", "go on")
+	log.add(`{"id":"c","role":"assistant","parts":[{"type":"tool-search","toolCallId":"b","state":"output-available","input":{},` +
+		`"output":{"type":"content","value":[{"type":"text","text":"` + strings.Repeat("found ", 20) + `"},` + mine + `]}}]}`)
 	for round := range 3 {
 		for i := range 8 {
 			say(20*round+2*i+1, "user", strings.Repeat("go on ", 400))
@@ -108,7 +112,8 @@ func TestWhatASearchOfTheAISDKLoadedStays(t *testing.T) {
 		if _, in.Base, err = compact.Run(t.Context(), in, nil); err != nil {
 			t.Fatal(err)
 		}
-		if body := string(in.Base.Body); !strings.Contains(body, `"g"`) || !strings.Contains(body, "Summary of messages") {
+		body := string(in.Base.Body)
+		if !strings.Contains(body, `"g"`) || !strings.Contains(body, mine) || !strings.Contains(body, "Summary of messages") {
 			t.Errorf("round %d: what loads the tool has left:\n%.2000s", round, body)
 		}
 	}

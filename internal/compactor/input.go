@@ -30,8 +30,28 @@ func inputOf(
 	}
 	in.Pins = pinsOf(s.Pins)
 	var err error
-	in.Tail, err = entriesOf(ctx, s.Format, tail)
+	in.Tail, err = entriesOf(ctx, s.Format, forgetThoughts(s.Format, base, tail))
 	return in, err
+}
+
+// forgetThoughts returns messages of Responses without the ids that would name reasoning which was removed: a
+// checkpoint does not tell where messages are missing, as the log does.
+func forgetThoughts(f session.Format, base *compact.Checkpoint, tail []postgres.LogMessage) []postgres.LogMessage {
+	if f != session.OpenAIResponses {
+		return tail
+	}
+	next := int64(1)
+	if base != nil {
+		next = base.Through + 1
+	}
+	var forgets wire.Forgetting
+	tail = slices.Clone(tail)
+	for i := range tail {
+		m := &tail[i]
+		m.Body = forgets.Item(m.Format, m.Body, m.Seq > next)
+		next = m.Seq + 1
+	}
+	return tail
 }
 
 // pinsOf returns what callers have pinned as the engine takes it.

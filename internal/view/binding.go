@@ -31,18 +31,18 @@ func (r *Request) mayForget(v *postgres.View) bool {
 	return v.Format == session.OpenAIResponses && bytes.IndexByte(v.TailShapes, '\x1c') >= 0
 }
 
-// behindRemoved returns the messages of a tail that are directly behind one that was removed.
-func behindRemoved(v *postgres.View, messages []wire.Stored) (seqs []int64) {
-	last := v.Through
-	for i := range messages {
-		seq := messages[i].Seq
-		if seq <= last {
-			continue
+// behindRemoved returns the messages of the tail of a view of Responses that are directly behind one that was removed.
+func behindRemoved(v *postgres.View, tail []wire.Stored) (seqs []int64) {
+	if v.Format != session.OpenAIResponses {
+		return nil
+	}
+	next := v.Through + 1
+	for i := range tail {
+		isAfterUnread := v.IsStretch && i == 0 || v.End != nil && v.End.Messages > 0 && tail[i].Seq <= v.End.First
+		if tail[i].Seq > next && !isAfterUnread {
+			seqs = append(seqs, tail[i].Seq)
 		}
-		if seq > last+1 && !(v.IsStretch && last == v.Through) {
-			seqs = append(seqs, seq)
-		}
-		last = seq
+		next = tail[i].Seq + 1
 	}
 	return seqs
 }

@@ -92,6 +92,8 @@ type opened struct {
 	tail   []wire.Stored
 	tokens []int64 // of the messages of the tail, if the view was read with them
 
+	removed []int64 // the messages of the tail behind removed ones: see behindRemoved
+
 	limit     int64        // the tokens that the view may have
 	size      int64        // tokens of the view without what its provider has compacted
 	compacted *wire.Repair // tells of that; nil for nothing
@@ -112,6 +114,7 @@ func open(v *postgres.View) (o opened, err error) {
 	if err != nil {
 		return o, fmt.Errorf("the messages after checkpoint %d: %w", v.Checkpoint, err)
 	}
+	o.removed = behindRemoved(v, o.tail)
 	list, err := StoredUnits(v.Body, v.Size, v.Units)
 	if err != nil {
 		return o, session.DamagedCheckpoint(v.Checkpoint, err)

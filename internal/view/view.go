@@ -217,9 +217,7 @@ func (r *Request) render(
 	if r.Binds(stored) {
 		options.Unbound = unbound(stored, messages, bounded)
 	}
-	if stored.Format == session.OpenAIResponses && !bounded {
-		options.Removed = behindRemoved(stored, messages)
-	}
+	options.Removed = o.removed
 	target := r.Target(stored.Format)
 	rendition, err := wire.Render(ctx, target, messages, options)
 	if err != nil {

@@ -64,7 +64,11 @@ func (s *scanner) mendModel() {
 
 func (s *scanner) modelPart(i int, raw, content Span) {
 	v := s.object(raw)
-	switch kind := s.name(v.at("type")); kind {
+	kind := s.name(v.at("type"))
+	if (kind == "text" || kind == "reasoning") && !s.is(v.at("text"), '"') {
+		kind = "" // it says nothing
+	}
+	switch kind {
 	case "text":
 		if b := s.text(raw, v.at("text")); b != nil {
 			b.Signature = s.googleSignature(v.at("providerOptions"))

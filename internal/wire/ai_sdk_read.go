@@ -279,6 +279,7 @@ func (s *scanner) outputElement(raw Span) {
 	case s.equals(kind, "file-url") && s.is(v.at("url"), '"'):
 		s.media(File, raw, tokens.Unknown, func() Media { return s.urlMedia(&v) })
 	default:
+		s.state = true
 		s.opaque(raw)
 	}
 }

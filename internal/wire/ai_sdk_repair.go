@@ -115,7 +115,9 @@ func (r *repairer) adoptReasoning(n *Message) {
 		}
 		p.Raw = []byte(`{"type":"reasoning"`)
 		if id := stringLiteral(kept, "itemId"); id != nil {
-			p.Raw = with(p.Raw, `,"id":`, id)
+			if _, fault := r.ids.fault(itemHead{"reasoning", id}); fault == "" {
+				p.Raw = with(p.Raw, `,"id":`, id)
+			}
 		}
 		p.Raw = append(p.Raw, `,"summary":[`...)
 		if p.Text != nil && !blank(p.Text) {

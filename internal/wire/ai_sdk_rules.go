@@ -44,12 +44,21 @@ func (c *checker) uiTexts() {
 	for i := range c.messages {
 		m := &c.messages[i]
 		switch {
-		case c.server.NoEmptyText && hasBlank(m, c.bodies[i]):
+		case c.server.NoEmptyText && slices.ContainsFunc(m.Parts, func(p Part) bool { return c.isVoidText(i, &p) }):
 			c.report(i, "a text is empty, or nothing but white space")
 		case m.Role != "assistant" && !slices.ContainsFunc(m.Parts, m.isSaid):
 			c.report(i, "the message has nothing that the provider gets")
 		}
 	}
+}
+
+// isVoidText reports whether a part is a text of white space alone, but for one that holds Google's signature.
+func (c *checker) isVoidText(message int, p *Part) bool {
+	if p.Kind != Text || !blank(p.Value.Of(c.bodies[message])) {
+		return false
+	}
+	kept := valueOf(valueOf(c.raw(message, p), "providerMetadata"), googleOwner)
+	return c.server.Package != googleOwner || !isSigned(valueOf(kept, "thoughtSignature"))
 }
 
 // isSaid reports whether a part of a UIMessage of the user or the system is sent to the provider.
@@ -98,28 +107,17 @@ func (c *checker) uiInputs() {
 
 // uiLast checks V-U8. The results of a message of the assistant are sent after it.
 func (c *checker) uiLast() {
+	if c.bodies == nil {
+		return
+	}
+	c.uiTurnsEnd()
 	last := c.last()
 	if last < 0 || c.messages[last].Role != "assistant" || c.inFlight() {
 		return
 	}
-	switch {
-	case c.bodies == nil:
-	case c.server.EndsWithUser(c.Model):
-		if !endsWithResults(c.bodies[last]) {
-			c.report(last, "the last message is the assistant's, which %s does not continue", c.Model)
-		}
-	case c.server.Package == anthropicOwner && c.endsInThought(last):
-		c.report(last, "the last message ends in thinking")
+	if c.server.EndsWithUser(c.Model) && !endsWithResults(c.bodies[last]) {
+		c.report(last, "the last message is the assistant's, which %s does not continue", c.Model)
 	}
-}
-
-// endsInThought reports whether the last part of a message is a thought that Anthropic gets.
-func (c *checker) endsInThought(message int) bool {
-	parts := c.messages[message].Parts
-	if len(parts) == 0 || parts[len(parts)-1].Kind != Reasoning {
-		return false
-	}
-	return isSent(valueOf(c.raw(message, &parts[len(parts)-1]), "providerMetadata"))
 }
 
 // endsWithResults reports whether the last thing that the AI SDK makes of a message is results.

@@ -334,7 +334,7 @@ func (w *uiWriter) state(dst []byte, call, result *Block) []byte {
 	case result.IsError:
 		return with(dst, `,"state":"output-error","errorText":`, errorText(result))
 	}
-	return appendOutput(append(dst, `,"state":"output-available","output":`...), result.Content)
+	return w.output(append(dst, `,"state":"output-available","output":`...), result.Content)
 }
 
 // appendToolName appends the type of a tool part: the tool's name is in it if that is of plain characters, else beside.
@@ -345,8 +345,8 @@ func appendToolName(dst, name []byte) []byte {
 	return with(dst, `"type":"dynamic-tool","toolName":`, name)
 }
 
-// appendOutput appends what a tool returned: a text, or a list if it is anything else.
-func appendOutput(dst []byte, content []Block) []byte {
+// output appends what a tool returned: a text, or a list if it is anything else.
+func (w *uiWriter) output(dst []byte, content []Block) []byte {
 	switch {
 	case len(content) == 0:
 		return append(dst, `""`...)
@@ -356,13 +356,14 @@ func appendOutput(dst []byte, content []Block) []byte {
 	dst = append(dst, `{"type":"content","value":[`...)
 	first := len(dst)
 	for i := range content {
-		dst = appendOutputBlock(separate(dst, first), &content[i])
+		dst = w.outputBlock(separate(dst, first), &content[i])
 	}
 	return append(dst, "]}"...)
 }
 
-func appendOutputBlock(dst []byte, p *Block) []byte {
+func (w *uiWriter) outputBlock(dst []byte, p *Block) []byte {
 	m := &p.Media
+	tool := foundTool(p.Raw)
 	isMedia := p.Kind == Image || p.Kind == File
 	switch {
 	case isMedia && m.Data != nil:
@@ -373,6 +374,9 @@ func appendOutputBlock(dst []byte, p *Block) []byte {
 		if m.Type != nil {
 			dst = with(dst, `,"mediaType":`, m.Type)
 		}
+	case tool != nil && (w.server == nil || w.server.Package == "" || w.server.Package == anthropicOwner):
+		dst = append(dst, `{"type":"custom","providerOptions":{"anthropic":{"type":"`+foundInUI+`","toolName":`...)
+		dst = append(append(dst, tool...), "}}"...)
 	default:
 		dst = with(dst, `{"type":"text","text":`, substitute(p))
 	}

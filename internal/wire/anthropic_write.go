@@ -80,6 +80,9 @@ func (e *encoder) anthropicBlock(dst []byte, first int, role Role, p *Block) []b
 			}
 			return append(separate(dst, first), media...)
 		}
+		if tool := foundTool(p.Raw); tool != nil && role == Tool {
+			return wrap(separate(dst, first), `{"type":"tool_reference","tool_name":`, tool, "}")
+		}
 	}
 	return appendTextBlock(dst, first, substitute(p))
 }

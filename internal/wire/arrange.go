@@ -98,8 +98,13 @@ func (a *arrangement) last() *turn {
 func (a *arrangement) others(n *Message) {
 	s := a.sort(n)
 	switch {
-	case s.results == 0:
+	case s.results == 0 && n.Role != Tool:
 		a.say(n)
+	case s.results == 0: // a ModelMessage
+		if n.Blocks = a.said(s.rest); len(n.Blocks) > 0 {
+			n.Role, n.Edited = User, true
+			a.say(n)
+		}
 	case s.inPlace() && len(s.rest) == 0:
 		a.last().answers = append(a.last().answers, *n)
 	case s.inPlace() && s.first && a.keeps(n) && a.target == session.Anthropic:
@@ -164,10 +169,11 @@ func (a *arrangement) sort(n *Message) sorted {
 // answer marks a call as answered by a result of a message, which gets the call's name.
 func (a *arrangement) answer(n *Message, p *Block, c *call) {
 	c.answered = true
+	isNamed := p.Name != nil || n.Format != session.Gemini
 	if p.Name == nil && a.target != session.OpenAIChat {
 		p.Name = c.at.Name // some providers require it, others do not send it
 	}
-	if a.target != session.Gemini || bytes.Equal(c.at.Name, p.Name) {
+	if a.target != session.Gemini || isNamed && bytes.Equal(c.at.Name, p.Name) {
 		return
 	}
 	if a.keeps(n) {
@@ -221,7 +227,7 @@ func (a *arrangement) split(n *Message, s *sorted) {
 		a.repaired(a.provider.Codes.Orphan, "orphan_result", n,
 			"a result of call %q, which is not in this conversation or has one, is a note", s.orphans[i].CallID)
 	}
-	if len(rest) == 0 {
+	if rest = a.said(rest); len(rest) == 0 {
 		return
 	}
 	said := *n
@@ -232,6 +238,15 @@ func (a *arrangement) split(n *Message, s *sorted) {
 		said.Extra = nil
 	}
 	a.say(&said)
+}
+
+// said returns what was beside results, nothing if it says nothing: the AI SDK sends no message of empty texts.
+func (a *arrangement) said(rest []Block) []Block {
+	says := func(p Block) bool { return p.Kind != Text || !blank(p.Text) }
+	if a.target != session.AISDK || slices.ContainsFunc(rest, says) {
+		return rest
+	}
+	return nil
 }
 
 // isCalled reports whether any call has this id.

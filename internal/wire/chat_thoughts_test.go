@@ -150,3 +150,25 @@ func TestSystemMessagesInTheMiddleKeepTheirMembers(t *testing.T) {
 		t.Errorf("a note of the user has %s", text)
 	}
 }
+
+// TestAnEmptyThoughtIsNone has thinking without a text, for a server that requires some, and a call without its function
+// for one that knows no other members.
+func TestAnEmptyThoughtIsNone(t *testing.T) {
+	t.Parallel()
+	const user, call = `{"role":"user","content":"u"}`, `{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":null,"extra_content":{"google":{"thought_signature":"s"}}}]}`
+	for body, test := range map[string]struct{ model, want string }{
+		`{"role":"assistant","content":[{"type":"thinking","thinking":""},{"type":"text","text":"so"}]}`:   {"deepseek-v4-pro", `"reasoning_content":" "`},
+		`{"role":"assistant","content":[{"type":"thinking","thinking":[]},{"type":"text","text":"so"}]}`:   {"deepseek-v4-pro", `"reasoning_content":" "`},
+		`{"role":"assistant","content":[{"type":"thinking","thinking":null},{"type":"text","text":"so"}]}`: {"deepseek-v4-pro", `"reasoning_content":" "`},
+		call: {"mistral-large-latest", `"name":"unknown_`},
+	} {
+		o := wire.Options{Model: test.model}
+		made := wiretest.Render(session.OpenAIChat, storedOf(session.OpenAIChat, []string{user, body, user}), o)
+		if got := string(made.Bodies[1]); !strings.Contains(got, test.want) {
+			t.Errorf("%s lacks %s", got, test.want)
+		}
+		if found := wiretest.Validate(session.OpenAIChat, made.Bodies, o); len(found) > 0 {
+			t.Errorf("%s: %v\n%s", body, found, made.Bodies[1])
+		}
+	}
+}

@@ -19,6 +19,7 @@ import (
 const (
 	anthropicOwner = "anthropic"
 	openAIOwner    = "openai"
+	googleOwner    = "google"
 )
 
 // Compacts reports whether a message has a compaction of a provider that stands for what is before it. One without

@@ -129,7 +129,7 @@ func (r *repairer) dropMembers(n *Message) {
 
 // strip leaves out of a block or a call what a strict server does not know, and returns the names.
 func (r *repairer) strip(p *Block) (names []string) {
-	isCall := p.Kind == Call && member(p.Raw, "function") != (Span{})
+	isCall := p.Kind == Call && (hasMember(p.Raw, "function") || hasMember(p.Raw, "id"))
 	if !r.own(p) || p.Raw[0] != '{' || !isCall && p.Kind != Text && p.Kind != Image {
 		return nil
 	}
@@ -252,6 +252,10 @@ const noThought = `" "`
 func (r *repairer) addReasoning(list []Message) {
 	for i := range list {
 		n := &list[i]
+		isVoid := func(p Block) bool {
+			return p.Kind == Reasoning && r.target == session.OpenAIChat && string(p.Text) == `""`
+		}
+		n.Blocks = slices.DeleteFunc(n.Blocks, isVoid)
 		if n.Role != Assistant || n.has(Reasoning) || !r.provider.MustReason(r.Model, n.has(Call)) {
 			continue
 		}

@@ -86,10 +86,11 @@ func (s *scanner) isCommonChat(v *object) bool {
 // isCommonUI reports whether every provider behind the AI SDK takes what its package makes of the message.
 func (s *scanner) isCommonUI() bool {
 	m := &s.facts
-	said := false
+	said, thinks := false, false // thinks: with nothing behind it
 	var steps stepOrder
 	for i := range m.Parts {
 		p := &m.Parts[i]
+		thinks = p.Kind == Reasoning || thinks && p.Kind == Opaque
 		said = said || m.isSaid(*p) || p.Kind == Call
 		if steps.add(p, s.body); steps.late {
 			return false
@@ -111,7 +112,7 @@ func (s *scanner) isCommonUI() bool {
 			}
 		}
 	}
-	return said
+	return said && !thinks
 }
 
 // stepOrder knows whether a UIMessage has calls in a step behind one without, which not every provider takes.

@@ -131,6 +131,12 @@ func appendURL(dst []byte, p *Block) []byte {
 	return with(dst, `;base64,`, m.Data[1:])
 }
 
+// typeIn returns the type that the first bytes of base64 tell, "" for none.
+func typeIn(literal []byte) string {
+	head, _ := firstBytes(bytes.Trim(literal, `"=`))
+	return typeOf(head)
+}
+
 // mediaType returns the type of an image or a file, as a string literal, also where it is not known: providers look
 // at the bytes of images, but require a type.
 func mediaType(p *Block) []byte {
@@ -138,10 +144,9 @@ func mediaType(p *Block) []byte {
 	case p.Media.Type != nil:
 		return p.Media.Type
 	case p.Kind == Image:
-		head, _ := firstBytes(bytes.Trim(p.Media.Data, `"=`))
-		return rawjson.Quote(nil, []byte(cmp.Or(typeOf(head), "image/jpeg")))
+		return rawjson.Quote(nil, []byte(cmp.Or(typeIn(p.Media.Data), "image/jpeg")))
 	}
-	return []byte(`"application/octet-stream"`)
+	return rawjson.Quote(nil, []byte(cmp.Or(typeIn(p.Media.Data), "application/octet-stream")))
 }
 
 // isLegacy reports whether a call of a Chat message is its function_call, whose id is made of the function's name, or

@@ -111,20 +111,29 @@ func (r *repairer) withoutID(m Stored, made Message, kind, id, fault string) []b
 
 // forgetThoughts takes the ids from items behind a removed one, which may be the reasoning that led to them: the API
 // knows by an item's id which reasoning that needs ("Item 'fc_1' of type 'function_call' was provided without its
-// required 'reasoning' item: 'rs_1'.", cline/cline#12242).
+// required 'reasoning' item: 'rs_1'.", cline/cline#12242). One that must have an id, because the API or its computer
+// ran it, becomes a call of a function, or a text (can1357/oh-my-pi#6824).
 func (r *repairer) forgetThoughts(list []Message) {
-	behind := false
 	for i := range list {
 		n := &list[i]
-		switch {
-		case !r.keepsFormat(n) || n.Role != Assistant || n.has(Reasoning):
-			behind = false
+		if n.Raw == nil || !slices.Contains(r.Removed, r.view[n.Origin].Seq) {
 			continue
-		case slices.Contains(r.Removed, r.view[n.Origin].Seq):
-			behind = true
 		}
-		want, known := provider.ItemIDOf(headOf(n.Raw).kind)
-		if !behind || r.target != session.OpenAIResponses || !known || want.Required || valueOf(n.Raw, "id") == nil {
+		for j := range r.forgetThought(list[i:]) {
+			r.demote(&list[i+j])
+		}
+	}
+}
+
+// forgetThought takes the ids from the items at the beginning of a list that a thought before them may have led to, and
+// returns how many they are.
+func (r *repairer) forgetThought(list []Message) (items int) {
+	for i := range list {
+		n := &list[i]
+		if r.target != session.OpenAIResponses || !r.keepsFormat(n) || n.Role != Assistant || n.has(Reasoning) {
+			return i
+		}
+		if want, known := provider.ItemIDOf(headOf(n.Raw).kind); !known || want.Required || !r.hasItemID(n) {
 			continue
 		}
 		n.Extra = othersOf(n.extras(), "id")
@@ -136,6 +145,48 @@ func (r *repairer) forgetThoughts(list []Message) {
 		n.Edited = true
 		r.repaired("V-R3", "item_id_dropped", n, "the reasoning that led to the item may be removed: it has no id")
 	}
+	return len(list)
+}
+
+// demote makes an item that cannot go without its id a call of a function, or a text. Nothing leads to a list of tools.
+func (r *repairer) demote(n *Message) {
+	of := headOf(n.Raw).kind
+	if want, _ := provider.ItemIDOf(of); !want.Required || of == "mcp_list_tools" || !r.hasItemID(n) {
+		return
+	}
+	p := &n.Blocks[0]
+	kind, what := "call_as_function", "the call is that of a function"
+	if p.Kind != Call {
+		kind, what = "block_as_note", "the item is a text"
+		n.makeText(p, substitute(p))
+	}
+	p.Edited, n.Edited = true, true
+	r.repaired("V-R3", kind, n, "the reasoning that led to the item may be removed: %s", what)
+}
+
+// Forgetting does for items that leave the log what Render does for those of Options.Removed.
+type Forgetting struct{ behind bool }
+
+// Item returns the next item without its id if a removed item before it may be the reasoning that led to it. removed
+// reports whether one was directly before it.
+func (s *Forgetting) Item(f session.Format, item []byte, removed bool) []byte {
+	if !removed && !s.behind {
+		return item
+	}
+	found, err := Inspect(f, item)
+	thinks := slices.ContainsFunc(found.Parts, func(p Part) bool { return p.Kind == Reasoning })
+	s.behind = err == nil && f == session.OpenAIResponses && found.Role == "assistant" && !thinks
+	want, known := provider.ItemIDOf(headOf(item).kind)
+	if !s.behind || !known || want.Required || valueOf(item, "id") == nil {
+		return item
+	}
+	return without(item, "id")
+}
+
+// hasItemID reports whether an item will be written with an id.
+func (r *repairer) hasItemID(n *Message) bool {
+	isNamed := func(p Block) bool { return r.own(&p) && valueOf(p.Raw, "id") != nil }
+	return hasMember(wrap(nil, "{", n.Extra, "}"), "id") || slices.ContainsFunc(n.Blocks, isNamed)
 }
 
 // idsFit checks V-R8.

@@ -45,7 +45,7 @@ var mayLoad = map[session.Format][]string{
 	session.Anthropic: {"tool_reference", "mcp_tool_listing", "tool_addition", "tool_removal", "output_config"},
 	session.OpenAIResponses: {"tool_search_call", "tool_search_output", "additional_tools", "mcp_list_tools",
 		"configuration_update"},
-	session.AISDK:      {"tool_reference", "tools"},
+	session.AISDK:      {"tool_reference", foundInUI, "tools"},
 	session.OpenAIChat: {"tools"},
 }
 
@@ -65,12 +65,10 @@ func LoadedTools(f session.Format, body []byte) (names []string) {
 		}
 	case f == session.AISDK && MayLoad(f, body):
 		for part := range elementsOf(body, "parts") {
-			names = appendFound(names, part)
+			names = appendFound(names, part, isExecuted(part))
 		}
-		if stringMember(body, "role") == "assistant" {
-			for part := range elementsOf(body, "content") {
-				names = appendFound(names, part)
-			}
+		for part := range elementsOf(body, "content") {
+			names = appendFound(names, part, stringMember(body, "role") == "assistant")
 		}
 	case f == session.OpenAIChat && MayLoad(f, body) && declaresTools(body):
 		names = appendTools(names, body)
@@ -133,13 +131,19 @@ func changedTool(tool []byte) string {
 	return name
 }
 
-// appendFound appends the names of what a search found that a provider ran itself, as the packages of the AI SDK have
-// it: Anthropic's as a list of references, OpenAI's as an object with tools.
-func appendFound(names []string, part []byte) []string {
+// appendFound appends the names of what a search found, as the packages of the AI SDK have it. If the provider executed
+// it, Anthropic's is a list of references, OpenAI's an object with tools.
+func appendFound(names []string, part []byte, executed bool) []string {
 	output := valueOf(part, "output")
+	for found := range elementsOf(output, "value") {
+		if name := foundTool(found); name != nil && isType(output, "content") {
+			names = append(names, string(unquoted(name)))
+		}
+	}
 	if isType(part, "tool-result") {
 		output = valueOf(output, "value")
-	} else if !isExecuted(part) {
+	}
+	if !executed {
 		return names
 	}
 	switch {
@@ -153,6 +157,22 @@ func appendFound(names []string, part []byte) []string {
 		names = appendTools(names, output)
 	}
 	return names
+}
+
+// foundInUI is what the package of Anthropic for the AI SDK calls a tool_reference in the result of a tool, which is a
+// part of type custom there (vercel/ai, convert-to-anthropic-prompt.ts).
+const foundInUI = "tool-reference"
+
+// foundTool returns the name of the tool that a block of a result loads, as a string literal; nil for any other block.
+func foundTool(block []byte) []byte {
+	if isType(block, "tool_reference") {
+		return stringLiteralAt(block, "tool_name")
+	}
+	of := valueOf(valueOf(block, "providerOptions"), anthropicOwner)
+	if !isType(block, "custom") || !isType(of, foundInUI) {
+		return nil
+	}
+	return stringLiteralAt(of, "toolName")
 }
 
 // appendTools appends the names of the tools of an item, and of those in a namespace.

@@ -148,6 +148,7 @@ func (r *repairer) dropIdleReasoning(list []Message) []Message {
 		if !isReasoning || r.isFollowed(list, i) {
 			continue
 		}
+		r.forgetThought(list[i+1:])
 		if n.Blocks[0].Text == nil {
 			r.repaired("V-R3", "reasoning_dropped", n, "encrypted reasoning that nothing follows is left out")
 			list = slices.Delete(list, i, i+1)

@@ -15,7 +15,7 @@ func UserMessage(f session.Format, literal []byte) []byte {
 
 // RenditionVersion changes whenever Render writes other bytes for the same view than before: it is in the ETags of
 // readers. A test compares it with a digest of what Render writes.
-const RenditionVersion = "29"
+const RenditionVersion = "30"
 
 // Rendition is a view in one format.
 type Rendition struct {
@@ -31,10 +31,10 @@ type Rendition struct {
 // it lists.
 //
 // The steps, each over the whole view: prepare (every message alone), unbind (thinking behind a change), arrange (calls
-// and their results), fitPackage (of the AI SDK), merge, splitCalls, unbind (behind late results), settleMCPApprovals,
-// settleSearches, forgetThoughts (that were removed), renameTools, match (the forms of OpenAI's calls), settleSystem
-// and settleServerTools (Anthropic's own), dropIdleReasoning, sign (calls of Gemini), rename (ids), limitCacheMarks,
-// ends (first and last role), dropTrailing (thoughts), limitMessages, fitOrder (for a dialect).
+// and their results), fitPackage (of the AI SDK), merge, splitCalls, unbind (behind late results), forgetThoughts (that
+// were removed), settleMCPApprovals, settleSearches, renameTools, match (the forms of OpenAI's calls), settleSystem and
+// settleServerTools (Anthropic's own), dropIdleReasoning, sign (calls of Gemini), rename (ids), limitCacheMarks, ends
+// (first and last role), dropTrailing (thoughts), limitMessages, fitOrder (for a dialect).
 //
 // The only error is that of a context that has ended: reading and writing look at it before each message, so that a
 // caller who has left costs no more than the message at hand and the steps between, which read no JSON.
@@ -50,9 +50,9 @@ func Render(ctx context.Context, target session.Format, view []Stored, o Options
 		return nil, err
 	}
 	list = r.unbind(list, r.late)
+	r.forgetThoughts(list)
 	r.settleMCPApprovals(list)
 	list = r.settleSearches(list)
-	r.forgetThoughts(list)
 	r.renameTools(list)
 	r.match(list)
 	list = r.settleSystem(list)

@@ -117,7 +117,7 @@ func (r *repairer) ends(list []Message) []Message {
 			r.trimEnd(n)
 		}
 		switch {
-		case len(n.Blocks) > 0:
+		case !r.saysNothing(n):
 			return list
 		case n.Edited:
 			list = slices.Delete(list, i, i+1)
@@ -130,19 +130,26 @@ func (r *repairer) ends(list []Message) []Message {
 // (tailcallhq/forgecode#3071, router-for-me/CLIProxyAPI#5322).
 func (r *repairer) dropLastThoughts(n *Message) {
 	end := len(n.Blocks)
-	for end > 0 && r.isLastThought(&n.Blocks[end-1]) {
+	for end > 0 && (r.isLastThought(&n.Blocks[end-1]) || r.isUnsent(&n.Blocks[end-1])) {
 		end--
 	}
-	if end == len(n.Blocks) {
+	isThought := func(p Block) bool { return r.isLastThought(&p) }
+	if !slices.ContainsFunc(n.Blocks[end:], isThought) {
 		return
 	}
-	n.Blocks, n.Edited = n.Blocks[:end:end], true
+	rest := slices.DeleteFunc(slices.Clone(n.Blocks[end:]), isThought)
+	n.Blocks, n.Edited = append(n.Blocks[:end:end], rest...), true
 	rule := "V-A6"
 	if r.target == session.AISDK {
 		rule = "V-U8"
 	}
 	r.told(n.Format == r.target, rule, "reasoning_dropped", n,
 		"a turn does not end in thinking: that is left out")
+}
+
+// isUnsent reports whether the package for the AI SDK sends nothing of a block.
+func (r *repairer) isUnsent(p *Block) bool {
+	return r.target == session.AISDK && !sender{r.provider}.sends(p)
 }
 
 // isAnthropic reports whether Anthropic gets the view, be it from the AI SDK.

@@ -210,7 +210,7 @@ func (r *repairer) isSealed(p *Block) bool {
 	case p.Format != r.target:
 		return false
 	case r.target == session.AISDK:
-		return p.Signature != nil
+		return p.Signature != nil && (p.Kind == Reasoning || r.provider.Package == googleOwner)
 	}
 	unsigned := r.provider.Unsigned && p.Kind == Reasoning
 	return unsigned || isSigned(p.Signature) && (p.Kind == Reasoning || r.target == session.Gemini)
@@ -228,7 +228,7 @@ func (r *repairer) refusesEmpty(n *Message, last bool) bool {
 	case session.OpenAIResponses:
 		return isMessageItem(n.Raw) && member(n.Raw, "content") == (Span{})
 	case session.AISDK:
-		without := n.flags&FlagEmptyArray != 0 || member(n.Raw, "parts") == (Span{})
+		without := n.flags&FlagEmptyArray != 0 || !isArray(n.Raw, member(n.Raw, "parts"))
 		return without || r.provider.Dialect != ""
 	}
 	return false

@@ -249,7 +249,9 @@ func (s *scanner) isMendable(f session.Format, p *Part) bool {
 	raw := p.Raw.Of(s.body)
 	switch f {
 	case session.Gemini:
-		return faultOf(raw) != noFault || p.Kind == Call && signatureOf(raw) == standIn
+		says := p.Kind == Text || p.Kind == Reasoning
+		return faultOf(raw) != noFault || p.Kind == Call && signatureOf(raw) == standIn ||
+			says && blank(p.Value.Of(s.body))
 	case session.Anthropic:
 		return p.Kind == Opaque && isType(raw, "compaction")
 	case session.AISDK:

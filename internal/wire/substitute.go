@@ -27,6 +27,9 @@ func substitute(p *Block) []byte {
 	case p.Format == session.OpenAIResponses && isCompactionItem(p.Raw):
 		return note("What was said so far was compacted by its provider, which alone can read it: %d bytes", len(p.Raw))
 	}
+	if tool := foundTool(p.Raw); tool != nil {
+		return note("tool %s", unquoted(tool))
+	}
 	return rawNote(p)
 }
 

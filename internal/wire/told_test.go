@@ -160,6 +160,14 @@ func opaque(p *wire.Block) string {
 	if json.Unmarshal(p.Raw, &block) == nil && block.Type == "compaction" && block.Content != "" {
 		return "[Summary of the conversation so far] " + block.Content
 	}
+	var tool struct {
+		Type            string
+		Name            string `json:"tool_name"`
+		ProviderOptions struct{ Anthropic struct{ ToolName string } }
+	}
+	if json.Unmarshal(p.Raw, &tool) == nil && tool.Name+tool.ProviderOptions.Anthropic.ToolName != "" {
+		return "[tool " + tool.Name + tool.ProviderOptions.Anthropic.ToolName + "]"
+	}
 	if len(p.Raw) <= limit {
 		return fmt.Sprintf("[opaque: %s]", p.Raw)
 	}

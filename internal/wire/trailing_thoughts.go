@@ -13,7 +13,7 @@ import (
 
 // dropTrailing leaves out the thoughts that a turn before the last message ends in, and the messages of nothing else.
 func (r *repairer) dropTrailing(list []Message) []Message {
-	if r.target != session.Anthropic || r.provider.Unsigned {
+	if !r.isAnthropic() || r.provider.Unsigned {
 		return list
 	}
 	for i := len(list) - 2; i >= 0; i-- {
@@ -21,11 +21,16 @@ func (r *repairer) dropTrailing(list []Message) []Message {
 		if n.Role != Assistant || list[i+1].Role == Assistant || callsInTurn(list, i) {
 			continue
 		}
-		if r.dropLastThoughts(n); n.Edited && len(n.Blocks) == 0 {
+		if r.dropLastThoughts(n); n.Edited && r.saysNothing(n) {
 			list = slices.Delete(list, i, i+1)
 		}
 	}
 	return list
+}
+
+// saysNothing reports whether nothing of a message of the assistant is sent.
+func (r *repairer) saysNothing(n *Message) bool {
+	return len(n.Blocks) == 0 || r.target == session.AISDK && sender{r.provider}.sendsNone(n)
 }
 
 // callsInTurn reports whether a turn of the assistant that ends with message i calls tools: then it was not cut off.
@@ -53,4 +58,30 @@ func (c *checker) turnsEnd() {
 			c.report(i, "the message ends in thinking")
 		}
 	}
+}
+
+// uiTurnsEnd checks the part of V-U8 that is about thinking.
+func (c *checker) uiTurnsEnd() {
+	behind := sender{c.server}
+	for i := c.head; i < len(c.messages) && c.server.Package == anthropicOwner; i++ {
+		goesOn := i < c.last() && c.messages[i+1].Role == "assistant"
+		if c.messages[i].Role == "assistant" && !goesOn && behind.endsInThought(Decode(c.format, c.bodies[i])) {
+			c.report(i, "the message ends in thinking")
+		}
+	}
+}
+
+// endsInThought reports whether the last that Anthropic gets of the steps of a message is a thought, and no step of the
+// end calls tools.
+func (s sender) endsInThought(steps []Message) bool {
+	n := &steps[len(steps)-1]
+	if n.Role != Assistant || callsInTurn(steps, len(steps)-1) {
+		return false
+	}
+	for _, p := range slices.Backward(n.Blocks) {
+		if s.sends(&p) {
+			return p.Kind == Reasoning
+		}
+	}
+	return false
 }
