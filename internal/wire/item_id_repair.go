@@ -186,7 +186,7 @@ func (s *Forgetting) Item(f session.Format, item []byte, removed bool) []byte {
 // hasItemID reports whether an item will be written with an id.
 func (r *repairer) hasItemID(n *Message) bool {
 	isNamed := func(p Block) bool { return r.own(&p) && valueOf(p.Raw, "id") != nil }
-	return hasMember(wrap(nil, "{", n.Extra, "}"), "id") || slices.ContainsFunc(n.Blocks, isNamed)
+	return hasMember(n.extras(), "id") || slices.ContainsFunc(n.Blocks, isNamed)
 }
 
 // idsFit checks V-R8.
