@@ -111,10 +111,16 @@ func (e *exporter) send() error {
 	return e.req.Sent(err)
 }
 
-// page writes messages, which takes a turn at a processor, and sends them without one: a client may read slowly.
-func (e *exporter) page(messages []session.Message) error {
+// step reads or writes messages in a turn at a processor, however few they are: an export goes on as fast as it can. A
+// page is sent without one: a client may read slowly.
+func (e *exporter) step(work func() error) error {
 	cpu := admit.Processors{Gate: e.req.CPU, Tenant: e.req.Tenant}
-	err := cpu.Step(e.req.Ctx, request.Bytes(messages), func(*admit.Step) error {
+	return cpu.Step(e.req.Ctx, exportMemory, func(*admit.Step) error { return work() })
+}
+
+// page writes messages, and sends them.
+func (e *exporter) page(messages []session.Message) error {
+	err := e.step(func() error {
 		for i := range messages {
 			if err := e.Message(&messages[i]); err != nil {
 				return err
@@ -207,13 +213,16 @@ func (e *exporter) session(found session.Exported) error {
 }
 
 // messages reads the next messages of a session, which it brings back if it is cold.
-func (e *exporter) messages(found session.Exported, from int64) ([]session.Message, error) {
-	messages, err := e.req.Store.ExportMessages(e.req.Ctx, found, from)
-	if errors.Is(err, session.ErrNotFound) {
+func (e *exporter) messages(found session.Exported, from int64) (messages []session.Message, err error) {
+	read := func() (err error) {
+		messages, err = e.req.Store.ExportMessages(e.req.Ctx, found, from)
+		return err
+	}
+	if err = e.step(read); errors.Is(err, session.ErrNotFound) {
 		if err := e.thaw(found.Key); err != nil {
 			return nil, err
 		}
-		messages, err = e.req.Store.ExportMessages(e.req.Ctx, found, from)
+		err = e.step(read)
 	}
 	return messages, err
 }

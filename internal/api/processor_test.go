@@ -35,6 +35,8 @@ func TestHeavyWorkWaitsForAProcessorAndLightWorkDoesNot(t *testing.T) {
 		{"GET", "/v1/sessions/large/context", ``},
 		{"GET", "/v1/sessions/large/pins/candidates", ``},
 		{"GET", "/v1/sessions/large/summaries", ``},
+		{"GET", "/v1/sessions/light/messages?limit=1000", ``},
+		{"GET", "/v1/sessions/light/timeline", ``},
 		{"POST", "/v1/sessions/large/messages", message(large) + `}`},
 		{"POST", "/v1/conversations", `{"items":[{"type":"message","role":"user","content":"` + strings.Repeat("word ", large/5) + `"}]}`},
 		{"POST", "/v1/responses/compact", `{"model":"gpt-5","input":"` + strings.Repeat("word ", large/5) + `"}`},
@@ -46,6 +48,7 @@ func TestHeavyWorkWaitsForAProcessorAndLightWorkDoesNot(t *testing.T) {
 		{"POST", "/v1/sessions/light/preview", ``},
 		{"GET", "/v1/sessions/light/context?format=anthropic", ``},
 		{"GET", "/v1/sessions/light/context", ``},
+		{"GET", "/v1/sessions/light/messages", ``},
 	}
 	other, _ := w.newTenant("other")
 	release, err := w.server.CPU.Acquire(t.Context(), other, 1)
@@ -63,7 +66,7 @@ func TestHeavyWorkWaitsForAProcessorAndLightWorkDoesNot(t *testing.T) {
 	}
 	w.must(http.StatusCreated, "POST", "/v1/sessions/large/messages", message(light)+`}`)
 	exported := make(chan answer, 1)
-	go func() { exported <- w.ask("GET", "/v1/sessions/large/export", "") }()
+	go func() { exported <- w.ask("GET", "/v1/sessions/light/export", "") }()
 	select { // it was answered before it needs a processor: it waits as long as it takes
 	case got := <-exported:
 		t.Fatalf("an export took no turn: %d", got.Code)

@@ -182,7 +182,7 @@ func (s *Server) readPointer(req *request.Request, pointer string, maxBytes int)
 	})
 }
 
-// scanWeight is how many processors a grep or a search weighs, whose size shows only when it has ended.
+// scanWeight is how many processors a grep, a search or a timeline weighs, whose size shows only when it has ended.
 const scanWeight = 1
 
 // grepQuery are the parameters of a grep in one result, and, with refs, in several.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/protocol"
+	"github.com/varve-dev/varve/internal/session"
 )
 
 const maxPoints = 1000
@@ -15,7 +16,11 @@ func (s *Server) readTimeline(req *request.Request) error {
 	if err := req.Err(); err != nil {
 		return err
 	}
-	found, err := req.Store.Timeline(req.Ctx, req.Address(), points)
+	var found []session.Growth
+	err := req.CPU.Do(req.Ctx, req.Tenant, scanWeight, func() (err error) {
+		found, err = req.Store.Timeline(req.Ctx, req.Address(), points)
+		return err
+	})
 	if err != nil {
 		return err
 	}

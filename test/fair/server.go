@@ -23,7 +23,8 @@ type server struct {
 	client
 	cmd              *exec.Cmd
 	dir              string
-	victim, attacker string // keys
+	victim, attacker string          // keys
+	idle             []time.Duration // of the victim's appends while nobody else worked
 }
 
 func start(dir string) (*server, error) {
