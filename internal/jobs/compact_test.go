@@ -1,5 +1,3 @@
-// All under the race detector: a worker's goroutines are those of River.
-
 package jobs_test
 
 import (
