@@ -9,6 +9,9 @@ import (
 
 // TestMemoryIsBoundedByTheProcess does with small sessions in small processes what the program does with large ones.
 func TestMemoryIsBoundedByTheProcess(t *testing.T) {
+	if testing.Short() {
+		t.Skip("large sessions take half a minute of both processors: make soak")
+	}
 	t.Parallel()
 	found, err := run(t.Context(), options{
 		sessions: 2, bytes: 20_000_000, picture: 1_500_000, limit: 128 << 20, patience: 2 * time.Minute, dir: t.TempDir(),
