@@ -100,11 +100,23 @@ func (r *repairer) withoutID(m Stored, made Message, kind, id, fault string) []b
 		return without(item, "id")
 	case made.has(Call):
 		told("call_as_function", "the call is that of a function")
-		made.Blocks[0].Edited = true
+		return asCallOrText(made)
 	default:
 		told("block_as_note", "the item is a text")
+		return asCallOrText(made)
+	}
+	return Encode(session.OpenAIResponses, []Message{made})[0]
+}
+
+// asCallOrText writes an item of the API's own, which must have an id, as a call of a function, or as a text.
+func asCallOrText(made Message) []byte {
+	made.Edited = true
+	if made.has(Call) {
+		made.Blocks[0].Edited = true
+	} else {
+		raw := rawjson.Value(made.Raw).Of(made.Raw)
 		made.Role = Assistant
-		made.Blocks = []Block{{Kind: Text, Text: substitute(&Block{Kind: Opaque, Raw: rawjson.Value(item).Of(item)})}}
+		made.Blocks = []Block{{Kind: Text, Text: substitute(&Block{Kind: Opaque, Raw: raw})}}
 	}
 	return Encode(session.OpenAIResponses, []Message{made})[0]
 }
@@ -167,8 +179,8 @@ func (r *repairer) demote(n *Message) {
 // Forgetting does for items that leave the log what Render does for those of Options.Removed.
 type Forgetting struct{ behind bool }
 
-// Item returns the next item without its id if a removed item before it may be the reasoning that led to it. removed
-// reports whether one was directly before it.
+// Item returns the next item without its id if a removed item before it may be the reasoning that led to it: one that
+// must have an id as a call of a function, or as a text. removed reports whether one was directly before it.
 func (s *Forgetting) Item(f session.Format, item []byte, removed bool) []byte {
 	if !removed && !s.behind {
 		return item
@@ -176,9 +188,13 @@ func (s *Forgetting) Item(f session.Format, item []byte, removed bool) []byte {
 	found, err := Inspect(f, item)
 	thinks := slices.ContainsFunc(found.Parts, func(p Part) bool { return p.Kind == Reasoning })
 	s.behind = err == nil && f == session.OpenAIResponses && found.Role == "assistant" && !thinks
-	want, known := provider.ItemIDOf(headOf(item).kind)
-	if !s.behind || !known || want.Required || valueOf(item, "id") == nil {
+	kind := headOf(item).kind
+	want, known := provider.ItemIDOf(kind)
+	switch {
+	case !s.behind || !known || kind == "mcp_list_tools" || valueOf(item, "id") == nil:
 		return item
+	case want.Required:
+		return asCallOrText(Decode(f, item)[0])
 	}
 	return without(item, "id")
 }
