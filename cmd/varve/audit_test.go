@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,6 +13,21 @@ import (
 
 	"github.com/varve-dev/varve/internal/embedded"
 )
+
+// superuser logs in to the database that a process has of its own in data.
+func superuser(t *testing.T, data string) *pgx.Conn {
+	t.Helper()
+	url, err := embedded.Running(data, embedded.User)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) }) // the test is over
+	return conn
+}
 
 // TestTheTrailIsListedExportedAndVerified changes a row and has three commands find it.
 func TestTheTrailIsListedExportedAndVerified(t *testing.T) {
@@ -58,15 +74,7 @@ func TestTheTrailIsListedExportedAndVerified(t *testing.T) {
 	if text, err := os.ReadFile(file); err != nil || strings.Count(string(text), "\n") != 5 {
 		t.Errorf("the export: %v\n%s", err, text)
 	}
-	url, err := embedded.Running(data, embedded.User)
-	if err != nil {
-		t.Fatal(err)
-	}
-	owner, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer owner.Close(t.Context())
+	owner := superuser(t, data)
 	if _, err := owner.Exec(t.Context(), `ALTER TABLE audit_trail DISABLE TRIGGER USER; UPDATE audit_trail SET object_id = 'three' WHERE object_id = 'two'`); err != nil {
 		t.Fatal(err)
 	}
@@ -97,15 +105,7 @@ func TestAShortenedTrailIsVerified(t *testing.T) {
 	for _, id := range []string{"one", "two", "three"} {
 		u.want(201, "PUT", "/v1/sessions/"+id, "")
 	}
-	url, err := embedded.Running(data, embedded.User)
-	if err != nil {
-		t.Fatal(err)
-	}
-	owner, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer owner.Close(t.Context())
+	owner := superuser(t, data)
 	if _, err := owner.Exec(t.Context(), `
 		SET session_replication_role = replica;
 		DO $$

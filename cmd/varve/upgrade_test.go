@@ -95,15 +95,7 @@ func TestADataDirectoryFromBeforeThereWereLoginsIsTakenOver(t *testing.T) {
 	}
 	u.want(201, "POST", "/v1/sessions/openai-chat/messages", `{"format":"openai-chat","messages":[{"role":"user","content":"go on"}]}`)
 	u.want(200, "POST", "/v1/sessions/openai-chat/compact?wait=60", ``)
-	url, err := embedded.Running(data, embedded.User)
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.WithoutCancel(t.Context()))
+	conn := superuser(t, data)
 	rows, err := conn.Query(t.Context(), `
 		SELECT DISTINCT usename::text
 		  FROM pg_stat_activity

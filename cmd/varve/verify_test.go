@@ -6,10 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/jackc/pgx/v5"
-
-	"github.com/varve-dev/varve/internal/embedded"
 )
 
 func TestAShareOfTheSessionsIsAPercentageOrAFraction(t *testing.T) {
@@ -62,15 +58,7 @@ func TestVerifyFindsRepairsAndExitsAccordingly(t *testing.T) {
 		t.Errorf("after a kill verify exits with %d:\n%s", code, out)
 	}
 
-	url, err := embedded.Running(data, embedded.User)
-	if err != nil {
-		t.Fatal(err)
-	}
-	admin, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer admin.Close(t.Context())
+	admin := superuser(t, data)
 	if _, err := admin.Exec(t.Context(), `UPDATE sessions SET tail_bytes = 1 WHERE id = 's7'`); err != nil {
 		t.Fatal(err)
 	}

@@ -22,24 +22,14 @@ func TestAProvidersOwnCompactionStays(t *testing.T) {
 		for _, profile := range policy.Profiles() {
 			t.Run(string(f)+" "+profile, func(t *testing.T) {
 				t.Parallel()
-				p, err := policy.Profile(profile)
-				if err != nil {
-					t.Fatal(err)
-				}
-				in := compact.Input{Format: f, Policy: p, WindowTokens: 8000}
-				log := newCompactedLog(f)
+				log := newCompactedLog(t, f, profile)
 				log.turns(4)
 				for round := range 4 {
 					newest := log.compaction(round)
 					for range 3 {
 						log.turns(2)
-						in.Tail = log.since(in.Base)
-						plan, made, err := compact.Run(t.Context(), in, nil)
-						if err != nil {
-							t.Fatal(err)
-						}
+						plan, made := log.compact(t)
 						checkCompacted(t, f, plan, made, newest, round)
-						in.Base = made
 					}
 				}
 			})
@@ -83,13 +73,36 @@ func checkView(t *testing.T, f session.Format, made *compact.Checkpoint) *wire.R
 	return rendered
 }
 
-// compactedLog makes a log with turns of a call and its result.
+// compactedLog makes a log with turns of a call and its result, and compacts it under a profile again and again.
 type compactedLog struct {
 	format  session.Format
 	entries []compact.Entry
+	in      compact.Input
 }
 
-func newCompactedLog(f session.Format) *compactedLog { return &compactedLog{format: f} }
+func newCompactedLog(t *testing.T, f session.Format, profile string) *compactedLog {
+	t.Helper()
+	p, err := policy.Profile(profile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &compactedLog{format: f, in: compact.Input{Format: f, Policy: p, WindowTokens: 8000}}
+}
+
+// compact compacts the log from its last checkpoint on.
+func (l *compactedLog) compact(t *testing.T) (*compact.Plan, *compact.Checkpoint) {
+	t.Helper()
+	l.in.Tail = l.entries
+	if l.in.Base != nil {
+		l.in.Tail = l.entries[l.in.Base.Through:]
+	}
+	plan, made, err := compact.Run(t.Context(), l.in, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.in.Base = made
+	return plan, made
+}
 
 func (l *compactedLog) add(body string) {
 	m, err := wire.Inspect(l.format, []byte(body))
@@ -97,13 +110,6 @@ func (l *compactedLog) add(body string) {
 		panic(err)
 	}
 	l.entries = append(l.entries, compact.Entry{Seq: int64(len(l.entries) + 1), Tokens: m.Tokens, Body: []byte(body)})
-}
-
-func (l *compactedLog) since(base *compact.Checkpoint) []compact.Entry {
-	if base == nil {
-		return l.entries
-	}
-	return l.entries[base.Through:]
 }
 
 func (l *compactedLog) turns(n int) {

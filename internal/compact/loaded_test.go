@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -45,13 +44,9 @@ func TestWhatLoadsToolsStays(t *testing.T) {
 		for _, profile := range policy.Profiles() {
 			t.Run(string(f)+" "+profile, func(t *testing.T) {
 				t.Parallel()
-				p, err := policy.Profile(profile)
-				if err != nil {
-					t.Fatal(err)
-				}
-				p.Trim.Enabled, p.Trim.MinTokens = true, 10 // the results that load tools are long enough to be trimmed
-				in := compact.Input{Format: f, Policy: p, WindowTokens: 8000}
-				log := newCompactedLog(f)
+				log := newCompactedLog(t, f, profile)
+				trim := &log.in.Policy.Trim
+				trim.Enabled, trim.MinTokens = true, 10 // the results that load tools are long enough to be trimmed
 				first, second := log.loads("g"), log.loads("h")
 				superseded := "none"
 				for round := range 8 {
@@ -59,12 +54,7 @@ func TestWhatLoadsToolsStays(t *testing.T) {
 						superseded, first = first, log.loads("g")
 						log.turns(3)
 					}
-					in.Tail = log.since(in.Base)
-					_, made, err := compact.Run(t.Context(), in, nil)
-					if err != nil {
-						t.Fatal(err)
-					}
-					in.Base = made
+					_, made := log.compact(t)
 					body := string(made.Body)
 					if !strings.Contains(body, second) || !strings.Contains(body, first) && strings.Contains(body, "result of") {
 						t.Fatalf("round %d: what loads tools has left:\n%s", round, body)
@@ -87,12 +77,7 @@ func TestWhatLoadsToolsStays(t *testing.T) {
 // a tool.
 func TestWhatASearchOfTheAISDKLoadedStays(t *testing.T) {
 	t.Parallel()
-	p, err := policy.Profile("default")
-	if err != nil {
-		t.Fatal(err)
-	}
-	in := compact.Input{Format: session.AISDK, Policy: p, WindowTokens: 8000}
-	log := newCompactedLog(session.AISDK)
+	log := newCompactedLog(t, session.AISDK, "default")
 	const mine = `{"type":"custom","providerOptions":{"anthropic":{"type":"tool-reference","toolName":"mine"}}}`
 	say := func(id int, role, text string) {
 		log.add(fmt.Sprintf(`{"id":"%d","role":"%s","parts":[{"type":"text","text":"%s"}]}`, id, role, text))
@@ -108,11 +93,8 @@ func TestWhatASearchOfTheAISDKLoadedStays(t *testing.T) {
 			say(20*round+2*i+1, "user", strings.Repeat("go on ", 400))
 			say(20*round+2*i+2, "assistant", strings.Repeat("well ", 400))
 		}
-		in.Tail = log.since(in.Base)
-		if _, in.Base, err = compact.Run(t.Context(), in, nil); err != nil {
-			t.Fatal(err)
-		}
-		body := string(in.Base.Body)
+		_, made := log.compact(t)
+		body := string(made.Body)
 		if !strings.Contains(body, `"g"`) || !strings.Contains(body, mine) || !strings.Contains(body, "Summary of messages") {
 			t.Errorf("round %d: what loads the tool has left:\n%.2000s", round, body)
 		}
@@ -136,12 +118,7 @@ func TestTheNewestSettingsStay(t *testing.T) {
 			newest: []string{`{"role":"system","content":[{"type":"text","text":"cu_2"}],"output_config":{"effort":"high"}}`},
 		},
 	} {
-		p, err := policy.Profile("default")
-		if err != nil {
-			t.Fatal(err)
-		}
-		in := compact.Input{Format: f, Policy: p, WindowTokens: 8000}
-		log := newCompactedLog(f)
+		log := newCompactedLog(t, f, "default")
 		log.turns(1)
 		for _, setting := range append(settings.old, settings.newest...) {
 			log.add(`{"role":"user","content":"and now"}`)
@@ -151,11 +128,8 @@ func TestTheNewestSettingsStay(t *testing.T) {
 		}
 		for round := range 3 {
 			log.turns(8)
-			in.Tail = log.since(in.Base)
-			if _, in.Base, err = compact.Run(t.Context(), in, nil); err != nil {
-				t.Fatal(err)
-			}
-			body := string(in.Base.Body)
+			_, made := log.compact(t)
+			body := string(made.Body)
 			for _, setting := range settings.newest {
 				if !strings.Contains(body, setting) {
 					t.Errorf("%s, round %d: %s has left:\n%s", f, round, setting, body)
@@ -187,12 +161,7 @@ func TestASearchStaysWithWhatItFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, err := policy.Profile("default")
-			if err != nil {
-				t.Fatal(err)
-			}
-			in := compact.Input{Format: session.OpenAIResponses, Policy: p, WindowTokens: 8000}
-			log := newCompactedLog(in.Format)
+			log := newCompactedLog(t, session.OpenAIResponses, "default")
 			log.add(`{"role":"user","content":"go on"}`)
 			for _, item := range test.items {
 				log.add(item)
@@ -200,17 +169,14 @@ func TestASearchStaysWithWhatItFound(t *testing.T) {
 			log.add(`{"role":"assistant","content":"well"}`)
 			for round := range 3 {
 				log.turns(8)
-				in.Tail = log.since(in.Base)
-				if _, in.Base, err = compact.Run(t.Context(), in, nil); err != nil {
-					t.Fatal(err)
-				}
-				body := string(in.Base.Body)
+				_, made := log.compact(t)
+				body := string(made.Body)
 				for _, item := range test.items {
 					if want := slices.Contains(test.stay, item); want != strings.Contains(body, item) && strings.HasPrefix(item, `{"type"`) {
 						t.Errorf("round %d: %s is there: %t, want %t\n%s", round, item, !want, want, body)
 					}
 				}
-				checkView(t, in.Format, in.Base)
+				checkView(t, log.format, made)
 			}
 		})
 	}
