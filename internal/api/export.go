@@ -111,8 +111,8 @@ func (e *exporter) send() error {
 	return e.req.Sent(err)
 }
 
-// step reads or writes messages in a turn at a processor, however few they are: an export never waits for anybody. A
-// page is sent without one: a client may read slowly.
+// step reads or writes messages in a turn at a processor, however few they are: in all they are many. A page is sent
+// without one: a client may read slowly.
 func (e *exporter) step(work func() error) error {
 	cpu := admit.Processors{Gate: e.req.CPU, Tenant: e.req.Tenant}
 	return cpu.Step(e.req.Ctx, exportMemory, func(*admit.Step) error { return work() })

@@ -85,7 +85,6 @@ func (r *repairer) fitID(m Stored, item []Message, head itemHead) []Message {
 func (r *repairer) withoutID(m Stored, made Message, kind, id, fault string) []byte {
 	item := made.Raw
 	want, _ := provider.ItemIDOf(kind)
-	made.Edited = true
 	told := func(repair, what string) {
 		r.repairs = append(r.repairs, Repair{
 			Rule: "V-R8", Kind: repair, Seq: m.Seq, Detail: fmt.Sprintf("the id %q %s: %s", id, fault, what),
@@ -94,31 +93,27 @@ func (r *repairer) withoutID(m Stored, made Message, kind, id, fault string) []b
 	switch {
 	case kind == "reasoning" && byID(item):
 		told("reasoning_dropped", "the reasoning, which is known by it alone, is left out")
-		made.Blocks = nil
+		made.Blocks, made.Edited = nil, true
 	case !want.Required:
 		told("item_id_dropped", "the item goes without one")
 		return without(item, "id")
-	case made.has(Call):
-		told("call_as_function", "the call is that of a function")
-		return asCallOrText(made)
 	default:
-		told("block_as_note", "the item is a text")
-		return asCallOrText(made)
+		told(made.asCallOrText())
 	}
 	return Encode(session.OpenAIResponses, []Message{made})[0]
 }
 
-// asCallOrText writes an item of the API's own, which must have an id, as a call of a function, or as a text.
-func asCallOrText(made Message) []byte {
-	made.Edited = true
-	if made.has(Call) {
-		made.Blocks[0].Edited = true
-	} else {
-		raw := rawjson.Value(made.Raw).Of(made.Raw)
-		made.Role = Assistant
-		made.Blocks = []Block{{Kind: Text, Text: substitute(&Block{Kind: Opaque, Raw: raw})}}
+// asCallOrText makes an item of the API's own, which must have an id, a call of a function, or a text, and returns what
+// repair that is.
+func (n *Message) asCallOrText() (repair, what string) {
+	p := &n.Blocks[0]
+	p.Edited, n.Edited = true, true
+	if p.Kind == Call {
+		return "call_as_function", "the call is that of a function"
 	}
-	return Encode(session.OpenAIResponses, []Message{made})[0]
+	n.Role = Assistant
+	n.makeText(p, substitute(p))
+	return "block_as_note", "the item is a text"
 }
 
 // forgetThoughts takes the ids from items behind a removed one, which may be the reasoning that led to them: the API
@@ -166,13 +161,7 @@ func (r *repairer) demote(n *Message) {
 	if want, _ := provider.ItemIDOf(of); !want.Required || of == "mcp_list_tools" || !r.hasItemID(n) {
 		return
 	}
-	p := &n.Blocks[0]
-	kind, what := "call_as_function", "the call is that of a function"
-	if p.Kind != Call {
-		kind, what = "block_as_note", "the item is a text"
-		n.makeText(p, substitute(p))
-	}
-	p.Edited, n.Edited = true, true
+	kind, what := n.asCallOrText()
 	r.repaired("V-R3", kind, n, "the reasoning that led to the item may be removed: %s", what)
 }
 
@@ -194,7 +183,9 @@ func (s *Forgetting) Item(f session.Format, item []byte, removed bool) []byte {
 	case !s.behind || !known || kind == "mcp_list_tools" || valueOf(item, "id") == nil:
 		return item
 	case want.Required:
-		return asCallOrText(Decode(f, item)[0])
+		made := Decode(f, item)
+		made[0].asCallOrText()
+		return Encode(f, made)[0]
 	}
 	return without(item, "id")
 }
