@@ -1,7 +1,6 @@
 package llm_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -9,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/varve-dev/varve/internal/compact/summary"
-	"github.com/varve-dev/varve/internal/llm"
 	"github.com/varve-dev/varve/internal/llm/llmtest"
 )
 
@@ -18,28 +16,6 @@ func request() summary.Request {
 	return summary.Request{
 		First: 1, Last: 1, MaxTokens: 500, Retain: true,
 		Messages: []summary.Message{{Seq: 1, Role: "user", Parts: []summary.Part{{Kind: summary.Text, Text: text}}}},
-	}
-}
-
-func TestExtractWritesWhatTheSummaryPackageExtracts(t *testing.T) {
-	t.Parallel()
-	got, err := llm.Extract{}.Write(t.Context(), request())
-	if diff := cmp.Diff(summary.Extract(request()), got); diff != "" || err != nil {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
-	}
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := (llm.Extract{}).Write(over, request()); !errors.Is(err, context.Canceled) {
-		t.Errorf("after the request is over: %v, want %v", err, context.Canceled)
-	}
-}
-
-func TestExtractWritesNothingInThePlaceOfNothing(t *testing.T) {
-	t.Parallel()
-	r := request()
-	r.Messages = nil
-	if _, err := (llm.Extract{}).Write(t.Context(), r); !errors.Is(err, summary.ErrEmpty) {
-		t.Errorf("Write: %v, want %v", err, summary.ErrEmpty)
 	}
 }
 

@@ -23,10 +23,10 @@ func (o obedient) Write(_ context.Context, r summary.Request) (summary.Answer, e
 	return a, err
 }
 
-// stored returns the view of a transcript, and the segments of its summary.
+// stored returns the view of a transcript, and the segments of its summary, which w writes; nil: no model.
 func stored(t *testing.T, list []object, w llm.Writer) (view []object, segments []compact.Segment) {
 	t.Helper()
-	q := &question{format: session.OpenAIChat, window: 20_000, context: always, open: map[string]bool{}, writer: w}
+	q := &question{format: session.OpenAIChat, window: 20_000, context: always, open: map[string]bool{}, writer: w, alone: w == nil}
 	q.patch = []byte(`{
 		"target": 0.01, "hard": 1, "protect": {"last_messages": 4}, "cap": {"enabled": false}, "trim": {"enabled": false},
 		"budget": {"enabled": false}, "summarise": {"enabled": true, "over": 0, "min_tokens": 0, "max_tokens": 1200}
@@ -43,9 +43,9 @@ func stored(t *testing.T, list []object, w llm.Writer) (view []object, segments 
 	return view, o.Plan.Segments
 }
 
-// writers returns models that obey an order, and the writer without a model.
+// writers returns models that obey an order, and none.
 func writers(order string) map[string]llm.Writer {
-	all := map[string]llm.Writer{"no model": llm.Extract{}}
+	all := map[string]llm.Writer{"no model": nil}
 	for name, answer := range attacktest.Answers(order) {
 		all[name] = obedient{answer}
 	}
@@ -57,7 +57,7 @@ func writers(order string) map[string]llm.Writer {
 // ends, and what gives instructions is flagged.
 func TestNoTranscriptLeavesItsSummary(t *testing.T) {
 	t.Parallel()
-	harmless, _ := stored(t, attacktest.Transcript("", ""), llm.Extract{})
+	harmless, _ := stored(t, attacktest.Transcript("", ""), nil)
 	attacks := attacktest.All(t)
 	accepted, flagged := 0, 0
 	for _, a := range attacks {

@@ -293,6 +293,7 @@ type question struct {
 	open    map[string]bool
 	replies []llmtest.Reply // of the model
 	writer  llm.Writer      // nil: a model that gives the replies
+	alone   bool            // there is no model
 }
 
 // always is a count of tokens with which a compaction is due.
@@ -412,7 +413,7 @@ func (q *question) compact() *outcome {
 		snap.ContextTokens = cmp.Or(q.context, snap.ContextTokens)
 	}
 	request := compactor.Request{Cause: compactor.CausePreview, Policy: &resolved, Writer: q.writer}
-	if q.writer == nil {
+	if q.writer == nil && !q.alone {
 		request.Writer = llmtest.New(q.replies...)
 	}
 	p := must(compactor.Propose(context.Background(), nil, snap, request))
