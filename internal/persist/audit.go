@@ -18,7 +18,6 @@ type AuditedBody struct {
 	Lines  int64
 	Idle   float64  // seconds since it was written to
 	Refs   []string // of the results that have it
-	Chunks int
 }
 
 // AuditBodies reads the rows of a session's bodies behind an id.
@@ -28,10 +27,7 @@ func AuditBodies(ctx context.Context, tx pgx.Tx, key session.Key, after uuid.UUI
 		       ARRAY (SELECT r.ref
 		                FROM results r
 		               WHERE r.tenant_id = $1 AND r.session_key = $2 AND r.body_id = b.id
-		               ORDER BY r.seq, r.part) AS refs,
-		       (SELECT count(*)
-		          FROM result_chunks c
-		         WHERE c.tenant_id = $1 AND c.session_key = coalesce(b.held_in, $2) AND c.body_id = b.id) AS chunks
+		               ORDER BY r.seq, r.part) AS refs
 		  FROM result_bodies b
 		 WHERE b.tenant_id = $1 AND b.session_key = $2 AND b.id > $3
 		 ORDER BY b.id
