@@ -110,3 +110,23 @@ func TestMigrationsOfReleasesDoNotChange(t *testing.T) {
 		t.Errorf("%d of %d files are of releases: each release has one pair, and lists it when it is tagged", listed, len(all))
 	}
 }
+
+// TestNoChecksumOfAReleaseEverChanged reads the history, where there is one: nobody takes a line of checksums.txt away,
+// or changes it, together with the file that it guards.
+func TestNoChecksumOfAReleaseEverChanged(t *testing.T) {
+	t.Parallel()
+	history, err := exec.Command("git", "log", "--format=", "--patch", "--", "../../migrations/checksums.txt").Output()
+	listed := regexp.MustCompile(`(?m)^\+([0-9a-f]{64} .*)$`).FindAllStringSubmatch(string(history), -1)
+	if err != nil || len(listed) == 0 {
+		t.Skipf("there is no history: %v", err)
+	}
+	now, err := os.ReadFile("../../migrations/checksums.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range listed {
+		if !strings.Contains(string(now), line[1]+"\n") {
+			t.Errorf("a release had this migration, which databases have applied as it was:\n%s", line[1])
+		}
+	}
+}
