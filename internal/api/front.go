@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -56,12 +57,17 @@ func (s *Server) openSites() {
 	if s.Sites == nil {
 		return
 	}
+	paths := map[string]bool{}
+	for _, r := range slices.Concat(s.public.table, s.private.table) {
+		paths[r.Path] = true
+	}
 	for _, f := range s.Features {
 		if f.Site == nil {
 			continue
 		}
 		config := *s.Sites
 		config.API, config.Operators = s.public, s.private
+		config.Lacks = func(path string) bool { return !paths[path] }
 		s.private.site, s.private.home = f.Site.Open(config), f.Site.Path
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"github.com/varve-dev/varve/client"
 	"github.com/varve-dev/varve/internal/protocol"
@@ -28,6 +29,9 @@ func (v *visit) admin(at string, t *table) error {
 		tabs = operatorTabs
 	}
 	for _, tab := range tabs {
+		if !v.site.has(strings.TrimPrefix(tab.To, root+"/")) {
+			continue
+		}
 		tab.Here = tab.To == root+"/"+at
 		t.Tabs = append(t.Tabs, tab)
 	}

@@ -362,7 +362,7 @@ func TestEveryPageIsThereForEachRole(t *testing.T) {
 		made := apitest.Decoded[struct{ Key string }](w, w.Must(http.StatusCreated, "POST", "/v1/keys", `{"role":"`+string(role)+`"}`))
 		visitors[role] = w.signedIn(made.Key)
 	}
-	for _, pattern := range console.Patterns() {
+	for _, pattern := range w.patterns() {
 		method, path, _ := strings.Cut(pattern, " ")
 		if method != http.MethodGet || regexp.MustCompile(`/events|/plot`).MatchString(path) {
 			continue // a stream, a picture

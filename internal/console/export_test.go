@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/varve-dev/varve/internal/session"
@@ -42,6 +43,9 @@ func Unseal(secret, cookie string) (signedIn, error) { return newSealer(secret).
 func Patterns() []string {
 	return slices.Concat(slices.Sorted(maps.Keys(pagesOfTenants)), slices.Sorted(maps.Keys(pagesOfOperators)), slices.Sorted(maps.Keys(pagesOfAll)))
 }
+
+// Asked returns the route of the API without which a page is not there; "" for one that is always there.
+func Asked(pattern string) string { return asked[strings.Split(pattern, "/")[1]] }
 
 // SeenBy reports whether a page is for operators, or for tenants.
 func SeenBy(pattern string, operators bool) bool {

@@ -35,7 +35,9 @@ func TestEveryFormDoesWhatItSays(t *testing.T) {
 	v.archive()
 	v.subject()
 	v.keys()
-	v.webhooks()
+	if !w.lacks("/v1/webhooks") {
+		v.webhooks()
+	}
 	v.replays()
 	v.scheduled()
 	v.failures()
@@ -45,7 +47,7 @@ func TestEveryFormDoesWhatItSays(t *testing.T) {
 	o.tenants()
 	o.operators()
 	o.campaign()
-	for _, pattern := range console.Patterns() {
+	for _, pattern := range w.patterns() {
 		if strings.HasPrefix(pattern, "POST ") && !clicked[pattern] && !v.posted[pattern] {
 			t.Errorf("no test fills in the form of %s", pattern)
 		}

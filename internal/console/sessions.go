@@ -14,6 +14,7 @@ import (
 type sessionsPage struct {
 	Filter   sessionFilter
 	Sessions []listedSession
+	Searches bool   // there is a search
 	Words    string // that were searched for
 	Hits     []hit
 	Next     string // the address of the next page, "" for none
@@ -50,7 +51,7 @@ func showSessions(v *visit) error {
 	if id := q.Get("id"); id != "" {
 		return v.redirect(pathOf("sessions", id))
 	}
-	page := sessionsPage{Filter: filterOf(q), Words: q.Get("q")}
+	page := sessionsPage{Filter: filterOf(q), Searches: v.site.has("search"), Words: q.Get("q")}
 	if page.Words != "" {
 		return v.search(&page)
 	}

@@ -154,6 +154,14 @@ var pagesOfAll = map[string]page{
 	"GET /erasures/{erasure}": showErasure,
 }
 
+// asked are routes of the API by the pages that show them, of features that may be taken out.
+var asked = map[string]string{"webhooks": "/v1/webhooks", "search": "/v1/search"}
+
+// has reports whether what a page shows is there.
+func (s *site) has(page string) bool {
+	return asked[page] == "" || s.Lacks == nil || !s.Lacks(asked[page])
+}
+
 // routes has the pages of those who have signed in.
 func (s *site) routes() map[string]page {
 	all := maps.Clone(pagesOfAll)
@@ -163,6 +171,7 @@ func (s *site) routes() map[string]page {
 	for pattern, show := range pagesOfOperators {
 		all[pattern] = forHolders(true, show)
 	}
+	maps.DeleteFunc(all, func(pattern string, _ page) bool { return !s.has(strings.Split(pattern, "/")[1]) })
 	return all
 }
 

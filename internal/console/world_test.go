@@ -95,6 +95,16 @@ func (w *world) sample(id string) {
 	}
 }
 
+// lacks reports whether the API has no route of a path: a feature may be taken out.
+func (w *world) lacks(path string) bool {
+	return path != "" && strings.Contains(w.Ask("GET", path, "").Body.String(), "there is no such route")
+}
+
+// patterns returns the routes of all pages that are there.
+func (w *world) patterns() []string {
+	return slices.DeleteFunc(console.Patterns(), func(pattern string) bool { return w.lacks(console.Asked(pattern)) })
+}
+
 // work starts a worker.
 func (w *world) work() {
 	w.Helper()

@@ -15,6 +15,9 @@ type SiteConfig struct {
 	Jobs      JobPages     // nil: it has none
 	Secret    string       // that cookies are sealed with; "" for one of this process
 	SignIn    SignIn
+
+	// Lacks reports whether the API has no route of a path: the feature of such a page was taken out. nil: it has all.
+	Lacks func(path string) bool
 }
 
 // JobPages opens River UI for jobs of all tenants, whose addresses begin with a prefix. It asks for no key.
