@@ -333,6 +333,7 @@ func TestTheOverviewOfAnOperatorSumsAllTenants(t *testing.T) {
 	w.sampleWithoutWorker("s")
 	_, key := w.NewTenant("other")
 	w.Must(http.StatusCreated, "PUT", "/v1/sessions/theirs", `{"format":"openai-chat"}`, "Authorization", "Bearer "+key)
+	w.Server.Close(t.Context()) // what was counted is written, and not over what follows
 	w.Exec(`INSERT INTO usage_days SELECT id, current_date, 1000, 0, 0, 0, 7000, 0, 0, 0 FROM tenants ON CONFLICT (tenant_id, day) DO UPDATE SET messages = 1000, tokens_served = 7000`)
 	w.Exec(`INSERT INTO usage_sessions (tenant_id, session_key, over_window) SELECT tenant_id, key, true FROM sessions ON CONFLICT (tenant_id, session_key) DO UPDATE SET over_window = true`)
 	page := w.operator().get(http.StatusOK, "/console/")
