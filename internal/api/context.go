@@ -228,7 +228,7 @@ func freeView(v *postgres.View) {
 func (s *Server) viewRequestOf(req *request.Request) (r viewRequest, err error) {
 	q := req.Query()
 	r.at = req.Address()
-	r.Largest, r.Admit = s.smallView(), req.Admit
+	r.Largest, r.Admit, r.Heavy = s.smallView(), req.Admit, req.Heavy
 	r.MaxTokens = q.Integer("max_tokens", 1, math.MaxInt32, 0)
 	r.readFormat(q)
 	r.Model = q.Text("model", "")
@@ -328,7 +328,13 @@ func (s *Server) answerView(
 		h["Content-Encoding"] = zstdCoding
 		body := req.Buffer()
 		if v.Size == 0 && len(tail.B) >= worthPacking {
-			body.B = zframe.AppendFrame(body.B, head.B, zframe.CompressQuickly(tail.B), nil)
+			err := req.Heavy(int64(len(tail.B)), func() error {
+				body.B = zframe.AppendFrame(body.B, head.B, zframe.CompressQuickly(tail.B), nil)
+				return nil
+			})
+			if err != nil {
+				return err
+			}
 		} else {
 			body.B = zframe.AppendFrame(body.B, head.B, v.Body, tail.B)
 		}
@@ -337,7 +343,7 @@ func (s *Server) answerView(
 	if v.Size == 0 {
 		return req.Bytes(want.code(), request.JSONType, append(head.B, tail.B...))
 	}
-	plain, err := req.Store.PlainBody(want.at, v)
+	plain, err := req.Store.PlainBody(want.at, v, req.Heavy)
 	if err != nil {
 		return err
 	}

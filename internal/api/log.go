@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
@@ -90,12 +91,22 @@ func (w *logWriter) hold(page []session.Message) error {
 }
 
 // read has a deadline for each page, not for all: a log is as long as it is. What was appended meanwhile is left out.
-func (w *logWriter) read(after int64) ([]session.Message, error) {
-	ctx, cancel := context.WithTimeout(w.Base, requestTimeout)
-	defer cancel()
+func (w *logWriter) read(after int64) (page []session.Message, err error) {
+	var found session.Session
 	r := w.piece
 	r.After = after
-	found, page, err := w.store.Messages(ctx, w.at, r)
+	read := func() (err error) {
+		ctx, cancel := context.WithTimeout(w.Base, requestTimeout)
+		defer cancel()
+		found, page, err = w.store.Messages(ctx, w.at, r)
+		return err
+	}
+	if r.Bytes > firstLog.Bytes {
+		cpu := admit.Processors{Gate: w.CPU, Tenant: w.Tenant}
+		err = cpu.Step(w.Base, r.Bytes, func(*admit.Step) error { return read() })
+	} else {
+		err = read()
+	}
 	if err == nil && found.Key != w.head.Key {
 		err = session.ErrNotFound // erased while it was read, and made anew
 	}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"net/http"
+	"slices"
 
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/postgres"
@@ -39,7 +40,11 @@ func (s *Server) listMessages(req *request.Request) error {
 	}
 	page := pageOf(found, limit, maxMessagePageBytes)
 	body := req.Buffer()
-	if body.B, err = appendMessagePage(body.B, page, len(page) < len(found), r.Descending); err != nil {
+	err = req.Heavy(request.Bytes(page), func() (err error) {
+		body.B, err = appendMessagePage(body.B, page, len(page) < len(found), r.Descending)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	return req.Bytes(http.StatusOK, request.JSONType, body.B)
@@ -85,8 +90,12 @@ func pageOf(found []session.Message, limit, bytes int) []session.Message {
 // maxMessagePageBytes ends a page of large messages before its limit.
 const maxMessagePageBytes = 16 << 20
 
+// messageMembers is about how many bytes a message of a page has beside its body.
+const messageMembers = 160
+
 // appendMessagePage writes messages as the parts of a protocol.MessagePage.
 func appendMessagePage(dst []byte, found []session.Message, more, descending bool) ([]byte, error) {
+	dst = slices.Grow(dst, int(request.Bytes(found))+len(found)*messageMembers)
 	dst = append(dst, `{"data":[`...)
 	var next *int64
 	for i := range found {

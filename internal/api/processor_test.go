@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -8,6 +9,9 @@ import (
 	"time"
 
 	"github.com/varve-dev/varve/internal/admit"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+	reads "github.com/varve-dev/varve/internal/view"
 )
 
 // TestHeavyWorkWaitsForAProcessorAndLightWorkDoesNot takes the only processor that heavy work has. What is heavy gets
@@ -24,6 +28,10 @@ func TestHeavyWorkWaitsForAProcessorAndLightWorkDoesNot(t *testing.T) {
 	for id, size := range map[string]int{"light": light, "large": large} {
 		w.must(http.StatusCreated, "PUT", "/v1/sessions/"+id, `{"format":"openai-chat","window_tokens":1000000}`)
 		w.must(http.StatusCreated, "POST", "/v1/sessions/"+id+"/messages", message(size)+`}`)
+	}
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/long", `{"format":"openai-chat","window_tokens":1000000}`)
+	for range 2 {
+		w.must(http.StatusCreated, "POST", "/v1/sessions/long/messages", message(700<<10)+`}`)
 	}
 	type call struct{ method, path, body string }
 	heavy := []call{
@@ -65,15 +73,23 @@ func TestHeavyWorkWaitsForAProcessorAndLightWorkDoesNot(t *testing.T) {
 		w.must(http.StatusOK, c.method, c.path, c.body)
 	}
 	w.must(http.StatusCreated, "POST", "/v1/sessions/large/messages", message(light)+`}`)
-	exported := make(chan answer, 1)
-	go func() { exported <- w.ask("GET", "/v1/sessions/light/export", "") }()
-	select { // it was answered before it needs a processor: it waits as long as it takes
-	case got := <-exported:
-		t.Fatalf("an export took no turn: %d", got.Code)
-	case <-time.After(200 * time.Millisecond):
-		release.Done()
-		if got := <-exported; got.Code != http.StatusOK || !strings.Contains(got.Body.String(), `"manifest"`) {
-			t.Errorf("%d %.300s", got.Code, got.Body)
+	begun := map[string]chan answer{"light/export": make(chan answer, 1), "long/context?view=full": make(chan answer, 1)}
+	for path, answered := range begun {
+		go func() { answered <- w.ask("GET", "/v1/sessions/"+path, "") }()
+	}
+	time.Sleep(200 * time.Millisecond)
+	for path, answered := range begun { // it was answered before it needs a processor: it waits as long as it takes
+		select {
+		case got := <-answered:
+			t.Errorf("%s took no turn: %d", path, got.Code)
+			answered <- got
+		default:
+		}
+	}
+	release.Done()
+	for path, answered := range begun {
+		if got := <-answered; got.Code != http.StatusOK || !strings.HasSuffix(strings.TrimSpace(got.Body.String()), "}") {
+			t.Errorf("%s: %d %.300s", path, got.Code, got.Body)
 		}
 	}
 	for _, c := range heavy {
@@ -85,5 +101,33 @@ func TestHeavyWorkWaitsForAProcessorAndLightWorkDoesNot(t *testing.T) {
 		t.Error("a request kept its processor:", err)
 	} else {
 		again.Done()
+	}
+}
+
+// TestWhatWasLeftOutOfALargeViewIsReadInATurn gives no turn.
+func TestWhatWasLeftOutOfALargeViewIsReadInATurn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
+	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user("one"), user("two"), user("three")))
+	at := session.Address{Tenant: w.tenant, ID: "s"}
+	errNoTurn := errors.New("no turn")
+	want := reads.Request{
+		Largest: 1, MaxTokens: 10, Admit: func(int64) error { return nil },
+		Heavy: func(int64, func() error) error { return errNoTurn },
+	}
+	for name, fill := range map[string]func(v *postgres.View) error{
+		"whole":     func(v *postgres.View) error { return want.Fill(w.Context(), w.store, at, v) },
+		"its end":   func(v *postgres.View) error { return want.FillEnd(w.Context(), w.store, at, v, 10) },
+		"a stretch": func(v *postgres.View) error { return want.FillStretch(w.Context(), w.store, at, v, 1, 2) },
+	} {
+		var stored postgres.View
+		read := postgres.ViewRead{MaxTokens: want.MaxTokens, Largest: want.Largest}
+		if err := w.store.ViewInto(w.Context(), at, read, &stored); err != nil || !stored.LeftOut {
+			t.Fatal(err, stored.LeftOut)
+		}
+		if err := fill(&stored); !errors.Is(err, errNoTurn) {
+			t.Errorf("%s was read without a turn: %v", name, err)
+		}
 	}
 }

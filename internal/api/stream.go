@@ -11,6 +11,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
@@ -61,8 +62,9 @@ type viewStream struct {
 	zstd   bool
 	seen   postgres.Seen // the messages of which the shapes were read
 	sent   postgres.Seen // those that were sent
-	frame  []byte        // memory of write
+	frame  []byte        // memory of Write
 	packer *zstd.Encoder // of a view in zstd without a checkpoint, whose messages nobody has compressed; else nil
+	packed bytes.Buffer  // what it has made
 }
 
 var errNotStored = errors.New("the view has to be made")
@@ -168,7 +170,21 @@ func (w *viewStream) begin() error {
 	if w.zstd {
 		return w.raw(v.Body)
 	}
-	return zframe.Copy(w, v.Body, v.Size)
+	return w.processors().Step(w.Ctx, v.Bytes(), func(step *admit.Step) error {
+		for piece, err := range zframe.Pieces(v.Body, v.Size) {
+			if err != nil {
+				return err
+			}
+			if waited := step.Rest(func() { err = w.raw(piece) }); err != nil || waited != nil {
+				return cmp.Or(err, waited)
+			}
+		}
+		return nil
+	})
+}
+
+func (w *viewStream) processors() admit.Processors {
+	return admit.Processors{Gate: w.CPU, Tenant: w.Tenant}
 }
 
 var errChanged = errors.New("messages were removed while the view was sent")
@@ -182,7 +198,7 @@ func (w *viewStream) end() error {
 		return err
 	}
 	if w.packer != nil {
-		return w.packer.Close()
+		return w.pack(w.packer.Close)
 	}
 	return w.raw([]byte(zframe.End))
 }
@@ -195,14 +211,19 @@ func (w *viewStream) beginFrame(blocks []byte) (err error) {
 	case len(blocks) > 0:
 		return w.raw(zframe.AppendStart(nil, blocks))
 	}
-	w.packer, err = zframe.NewWriter(rawWriter{w})
+	w.packer, err = zframe.NewWriter(&w.packed)
 	return err
 }
 
-// rawWriter sends bytes as they are.
-type rawWriter struct{ *viewStream }
-
-func (w rawWriter) Write(p []byte) (int, error) { return len(p), w.raw(p) }
+// pack sends what work has made the packer write.
+func (w *viewStream) pack(work func() error) error {
+	w.packed.Reset()
+	err := w.processors().Step(w.Ctx, w.stored.Bytes(), func(*admit.Step) error { return work() })
+	if err != nil || w.packed.Len() == 0 {
+		return err
+	}
+	return w.raw(w.packed.Bytes())
+}
 
 // Write sends a piece of the view, in the coding of the answer.
 func (w *viewStream) Write(p []byte) (int, error) {
@@ -210,7 +231,10 @@ func (w *viewStream) Write(p []byte) (int, error) {
 	case !w.zstd:
 		return len(p), w.raw(p)
 	case w.packer != nil:
-		return w.packer.Write(p)
+		return len(p), w.pack(func() error {
+			_, err := w.packer.Write(p)
+			return err
+		})
 	}
 	w.frame = zframe.AppendRaw(w.frame[:0], p)
 	return len(p), w.raw(w.frame)

@@ -4,13 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api"
@@ -117,6 +120,76 @@ func TestALargeViewThatChangesIsCutOff(t *testing.T) {
 				t.Errorf("whole: %v, panic: %v", whole, cut)
 			}
 		})
+	}
+}
+
+// turnTaker takes the only turn of a processor when an answer's first bytes are written, as often as the next ones need
+// one.
+type turnTaker struct {
+	*httptest.ResponseRecorder
+	gate   *admit.Gate
+	turns  int
+	given  atomic.Bool // all back
+	writes int
+	t      *testing.T
+}
+
+func (w *turnTaker) Write(p []byte) (int, error) {
+	switch w.writes++; w.writes {
+	case 1:
+		turn, err := w.gate.Acquire(w.t.Context(), uuid.New(), 1)
+		if err != nil {
+			w.t.Error("a turn is held while the answer is written, for as long as its reader likes:", err)
+		}
+		go w.take(turn)
+	case 2:
+		if !w.given.Load() {
+			w.t.Error("the answer's next piece was made without a turn")
+		}
+	}
+	return w.ResponseRecorder.Write(p)
+}
+
+// take gives a turn back once the answer waits for it, and takes the one after that of the answer.
+func (w *turnTaker) take(turn admit.Turn) {
+	const enough = 100 * time.Millisecond // to wait behind the answer
+	for range w.turns - 1 {
+		time.Sleep(enough)
+		time.AfterFunc(enough, turn.Done)
+		turn, _ = w.gate.Acquire(w.t.Context(), uuid.New(), 1)
+	}
+	time.Sleep(enough)
+	w.given.Store(true)
+	turn.Done()
+}
+
+func TestTheCodingOfALargeViewTakesTurns(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.work()
+	compacted := w.compacted("openai-chat")
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/plain", `{"window_tokens":10000000}`)
+	for path, of := range map[string]struct {
+		coding string
+		turns  int
+	}{
+		compacted:            {"identity", 1}, // to decompress the checkpoint
+		"/v1/sessions/plain": {"zstd", 2},     // to read a page, and to compress it
+	} {
+		for range 3 {
+			w.must(http.StatusCreated, "POST", path+"/messages", batch("openai-chat", user(fmt.Sprint(rand.Perm(90_000)))))
+		}
+		server := w.streaming()
+		server.CPU = admit.New(admit.Config{Name: "cpu", Size: 1, Each: 1, Patience: time.Second})
+		r := httptest.NewRequest("GET", path+"/context", http.NoBody)
+		r.Header.Set("Authorization", "Bearer "+w.key)
+		r.Header.Set("Accept-Encoding", of.coding)
+		got := &turnTaker{ResponseRecorder: httptest.NewRecorder(), gate: server.CPU, turns: of.turns, t: t}
+		server.ServeHTTP(got, r)
+		want := w.ask("GET", path+"/context", "", "Accept-Encoding", of.coding)
+		if got.writes < 2 || plainOf(answer{t, got.ResponseRecorder}) != plainOf(want) {
+			t.Errorf("%s: %d in %d writes, another answer than that at once", path, got.Code, got.writes)
+		}
 	}
 }
 

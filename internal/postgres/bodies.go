@@ -109,15 +109,22 @@ func (s *Store) ForgetBody(at session.Address) {
 	s.plain.forget(at)
 }
 
-// PlainBody returns the body of a view's checkpoint, decompressed. It must not be changed: other readers have it, too.
-// Error: a *session.DamagedError.
-func (s *Store) PlainBody(at session.Address, v *View) ([]byte, error) {
+// PlainBody returns the body of a view's checkpoint, decompressed, which is heavy work unless another reader has it. It
+// must not be changed. Errors: a *session.DamagedError, and those of heavy.
+func (s *Store) PlainBody(
+	at session.Address, v *View, heavy func(bytes int64, work func() error) error,
+) (body []byte, err error) {
 	if held := s.plain.get(at); held.key == v.Key && held.n == v.Checkpoint && len(held.body) == v.Size {
 		return held.body, nil
 	}
-	body, err := zframe.Decompress(nil, v.Body, v.Size)
+	err = heavy(int64(v.Size), func() (err error) {
+		if body, err = zframe.Decompress(nil, v.Body, v.Size); err != nil {
+			return session.DamagedCheckpoint(v.Checkpoint, err)
+		}
+		return nil
+	})
 	if err != nil {
-		return nil, session.DamagedCheckpoint(v.Checkpoint, err)
+		return nil, err
 	}
 	s.plain.put(at, v.Size, func() plainBody { return plainBody{key: v.Key, n: v.Checkpoint, body: body} })
 	return body, nil

@@ -47,6 +47,9 @@ func (r *Runner) context(ctx context.Context, with arguments) (*Answer, error) {
 		}
 		return err
 	}
+	want.Heavy = func(bytes int64, work func() error) error {
+		return r.CPU.Do(ctx, r.At.Tenant, admit.HeavyWork(bytes), work)
+	}
 	var stored postgres.View
 	read := postgres.ViewRead{MaxTokens: limit, Largest: want.LargestWhole(largeView)}
 	if err := r.Store.ViewInto(ctx, r.At, read, &stored); err != nil {
@@ -76,7 +79,7 @@ func (r *Runner) view(
 	ctx context.Context, want *view.Request, stored *postgres.View,
 ) (made *postgres.View, notes view.Notes, err error) {
 	render := func() error {
-		return r.CPU.Do(ctx, r.At.Tenant, admit.HeavyWork(stored.Bytes()), func() (err error) {
+		return want.Heavy(stored.Bytes(), func() (err error) {
 			made, notes, err = want.Make(ctx, stored)
 			return err
 		})

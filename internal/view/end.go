@@ -50,7 +50,7 @@ func (r *Request) FillEnd(
 	if err := r.Admit(memoryPerByte * (end.Bytes + int64(v.Size))); err != nil {
 		return err
 	}
-	return store.FillEnd(ctx, at, v, end)
+	return r.heavy(end.Bytes+int64(v.Size), func() error { return store.FillEnd(ctx, at, v, end) })
 }
 
 // FromEnd fills a newest view that BoundsEnd with the end of its log and calls answer, which makes the view. While that

@@ -34,7 +34,8 @@ func (r *Request) FillStretch(
 	if err != nil {
 		return err
 	}
-	if err := store.FillStretch(ctx, at, v, part); err != nil || !v.LeftOut {
+	err = r.heavy(size+int64(v.Size), func() error { return store.FillStretch(ctx, at, v, part) })
+	if err != nil || !v.LeftOut {
 		return err
 	}
 	return r.Fill(ctx, store, at, v) // another stands in for it

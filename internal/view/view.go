@@ -34,6 +34,15 @@ type Request struct {
 
 	Largest int64                    // bytes of a view that is read without asking Admit; 0 for any
 	Admit   func(weight int64) error // waits for this number of bytes of memory; must be set if Largest is
+	// Heavy does work on a number of bytes with a share of the processors; nil does it at once.
+	Heavy func(bytes int64, work func() error) error
+}
+
+func (r *Request) heavy(bytes int64, work func() error) error {
+	if r.Heavy == nil {
+		return work()
+	}
+	return r.Heavy(bytes, work)
 }
 
 // Notes are what an answer says about a view besides its messages.
@@ -120,7 +129,7 @@ func (r *Request) Fill(ctx context.Context, store *postgres.Store, at session.Ad
 			}
 			held = weight
 		}
-		if err := store.FillView(ctx, at, v); err != nil {
+		if err := r.heavy(v.Bytes(), func() error { return store.FillView(ctx, at, v) }); err != nil {
 			return err
 		}
 	}
@@ -259,7 +268,12 @@ func (r *Request) LastGood(
 		if err != nil {
 			return nil, Notes{}, err
 		}
-		made, notes, err := r.Make(ctx, &stored)
+		var made *postgres.View
+		var notes Notes
+		err = r.heavy(stored.Bytes(), func() (err error) {
+			made, notes, err = r.Make(ctx, &stored)
+			return err
+		})
 		if err == nil {
 			notes.Degraded = true
 			return made, notes, nil

@@ -67,13 +67,14 @@ func (r *repairer) joinCalls(list []Message) []Message {
 // joinAll returns messages of the assistant as one.
 func (r *repairer) joinAll(list []Message) Message {
 	one := list[0]
+	one.Blocks = slices.Clip(one.Blocks)
 	for i := range list {
 		if r.keepsFormat(&list[i]) {
 			r.repaired("V-U12", "messages_joined", &list[i],
 				"calls and what the assistant says before them are one message")
 		}
 		if i > 0 {
-			one.Blocks = append(slices.Clip(one.Blocks), list[i].Blocks...)
+			one.Blocks = append(one.Blocks, list[i].Blocks...)
 		}
 	}
 	one.Edited = true

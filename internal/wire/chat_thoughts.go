@@ -155,8 +155,8 @@ func (r *repairer) tellReasoning(n *Message, own bool) {
 		return r.isThinking(p) && r.provider.Blocks != nil && !hiddenBlock(r.provider, p.Raw)
 	}
 	has := func(name string) bool { return hasMember(n.Raw, name) }
-	told := slices.ContainsFunc(provider.ThoughtMembers, has) || slices.ContainsFunc(thoughtLists, has) ||
-		slices.ContainsFunc(n.Blocks, func(p Block) bool { return r.isThinking(p) && !kept(p) })
+	told := own && (slices.ContainsFunc(provider.ThoughtMembers, has) || slices.ContainsFunc(thoughtLists, has) ||
+		slices.ContainsFunc(n.Blocks, func(p Block) bool { return r.isThinking(p) && !kept(p) }))
 	n.Blocks = slices.DeleteFunc(n.Blocks, func(p Block) bool {
 		return p.Kind == Reasoning && p.Text != nil && blank(p.Text) && !kept(p)
 	})
@@ -165,7 +165,7 @@ func (r *repairer) tellReasoning(n *Message, own bool) {
 			n.makeText(p, substitute(p))
 		}
 	}
-	if !own || !told {
+	if !told {
 		return
 	}
 	n.Edited, n.Extra = true, othersOf(n.extras(), thoughtLists...)

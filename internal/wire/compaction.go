@@ -199,8 +199,8 @@ func (r *repairer) leaveCompacted(list []Message) []Message {
 
 // isForeignCompaction reports whether an item is a compaction that only another provider can read.
 func (r *repairer) isForeignCompaction(n *Message) bool {
-	ofType := isType(n.Raw, "compaction") || isType(n.Raw, olderCompaction)
-	return n.Format == session.OpenAIResponses && n.has(Opaque) && ofType &&
+	return n.Format == session.OpenAIResponses && n.has(Opaque) &&
+		(isType(n.Raw, "compaction") || isType(n.Raw, olderCompaction)) &&
 		(r.target != n.Format || r.isForeign() && isCompactionItem(n.Raw))
 }
 

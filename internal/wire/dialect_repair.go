@@ -175,8 +175,8 @@ func (r *repairer) fitContent(n *Message) {
 	if r.provider.NoImages || r.provider.Blocks != nil {
 		r.hideMedia(n, n.Blocks)
 	}
-	content := member(n.Raw, "content")
-	if r.keepsFormat(n) && slices.Contains(r.provider.Texts, n.Role.plain()) && isArray(n.Raw, content) {
+	if r.keepsFormat(n) && slices.Contains(r.provider.Texts, n.Role.plain()) &&
+		isArray(n.Raw, member(n.Raw, "content")) {
 		n.Edited = true
 		r.repaired("V-D5", "content_as_text", n, "the content is a string instead of an array")
 	}
@@ -277,25 +277,34 @@ func (r *repairer) joinNeighbours(list []Message) []Message {
 		return list
 	}
 	out := list[:0]
-	for i := range list {
-		n := &list[i]
-		if len(out) == 0 || !r.joins(&out[len(out)-1], n) {
-			out = append(out, *n)
-			continue
+	for len(list) > 0 {
+		first, n := &list[0], 1
+		for n < len(list) && r.joins(first, &list[n]) {
+			n++
 		}
-		rule := "V-D6"
-		if n.Role == System {
-			rule = "V-D3"
+		if n > 1 {
+			r.tellJoined(first, list[1:n])
+			first.join(list[1:n])
 		}
-		first := &out[len(out)-1]
-		if r.keeps(first) {
-			r.repaired(rule, "messages_joined", first,
-				"the message after it, which has the same role, is joined with it")
-		}
-		r.repaired(rule, "messages_joined", n, "it is joined with the message before it, which has the same role")
-		first.join(n)
+		out = append(out, *first)
+		list = list[n:]
 	}
 	return out
+}
+
+// tellJoined tells of messages that are joined with the first one.
+func (r *repairer) tellJoined(first *Message, others []Message) {
+	rule := "V-D6"
+	if first.Role == System {
+		rule = "V-D3"
+	}
+	if r.keeps(first) {
+		r.repaired(rule, "messages_joined", first, "the message after it, which has the same role, is joined with it")
+	}
+	for i := range others {
+		r.repaired(rule, "messages_joined", &others[i],
+			"it is joined with the message before it, which has the same role")
+	}
 }
 
 func (r *repairer) joins(a, b *Message) bool {
@@ -305,13 +314,16 @@ func (r *repairer) joins(a, b *Message) bool {
 	return r.provider.Alternates && (a.Role == Assistant) == (b.Role == Assistant)
 }
 
-// join appends the blocks of the next message. Texts of the system become one text.
-func (n *Message) join(next *Message) {
-	n.Blocks = append(slices.Clip(n.Blocks), next.Blocks...)
+// join appends the blocks of the messages after this one. Texts of the system become one text.
+func (n *Message) join(others []Message) {
+	n.Blocks = slices.Clip(n.Blocks)
 	n.Edited = true
 	n.Extra, n.Name = nil, nil
-	if n.Role == Tool && next.Role != Tool {
-		n.Role = User
+	for i := range others {
+		n.Blocks = append(n.Blocks, others[i].Blocks...)
+		if n.Role == Tool && others[i].Role != Tool {
+			n.Role = User
+		}
 	}
 	if n.Role == System {
 		texts := make([][]byte, len(n.Blocks))

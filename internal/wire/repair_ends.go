@@ -215,12 +215,16 @@ func (r *repairer) limitMessages(list []Message) []Message {
 // joinRuns joins all messages in a row that are the assistant's, and all that are not.
 func joinRuns(list []Message) []Message {
 	var out []Message
-	for i := range list {
-		if last := len(out) - 1; last >= 0 && (out[last].Role == Assistant) == (list[i].Role == Assistant) {
-			out[last].join(&list[i])
-		} else {
-			out = append(out, list[i])
+	for len(list) > 0 {
+		n := 1
+		for n < len(list) && (list[n].Role == Assistant) == (list[0].Role == Assistant) {
+			n++
 		}
+		if n > 1 {
+			list[0].join(list[1:n])
+		}
+		out = append(out, list[0])
+		list = list[n:]
 	}
 	return out
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"runtime"
 	"slices"
 	"strings"
@@ -124,26 +125,39 @@ func Decompress(dst, blocks []byte, size int) ([]byte, error) {
 	return dst, nil
 }
 
-// Copy writes the body of size bytes that Compress stored as blocks, piece by piece. Its error wraps ErrCorrupt, or is
-// that of the writer; a part of the body may have been written.
-func Copy(out io.Writer, blocks []byte, size int) error {
-	var header [headerSize]byte
-	start, end := AppendStart(header[:0], blocks), strings.NewReader(frameEnd)
-	source := io.MultiReader(bytes.NewReader(start), bytes.NewReader(blocks), end)
-	decoder, err := zstd.NewReader(source, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-		zstd.WithDecoderMaxWindow(maxWindow))
-	if err != nil {
-		return err
+const pieceSize = 1 << 20
+
+// Pieces yields the body of size bytes that Compress stored as blocks, piece by piece. A piece may be read until the
+// next one. Its error wraps ErrCorrupt.
+func Pieces(blocks []byte, size int) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		var header [headerSize]byte
+		start, end := AppendStart(header[:0], blocks), strings.NewReader(frameEnd)
+		source := io.MultiReader(bytes.NewReader(start), bytes.NewReader(blocks), end)
+		decoder, err := zstd.NewReader(source, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxWindow(maxWindow))
+		if err != nil {
+			yield(nil, fmt.Errorf("%w: %w", ErrCorrupt, err))
+			return
+		}
+		defer decoder.Close()
+		piece := make([]byte, min(size+1, pieceSize))
+		for got := 0; ; {
+			n, err := io.ReadFull(decoder, piece)
+			got += n
+			ended := err == io.EOF || err == io.ErrUnexpectedEOF
+			switch {
+			case err != nil && !ended:
+				yield(nil, fmt.Errorf("%w: %w", ErrCorrupt, err))
+				return
+			case got > size || ended && got < size:
+				yield(nil, fmt.Errorf("%w: %d bytes instead of %d", ErrCorrupt, got, size))
+				return
+			case n > 0 && !yield(piece[:n], nil) || ended:
+				return
+			}
+		}
 	}
-	defer decoder.Close()
-	written, err := io.CopyBuffer(out, io.LimitReader(decoder, int64(size)+1), make([]byte, maxBlockSize))
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrCorrupt, err)
-	}
-	if written != int64(size) {
-		return fmt.Errorf("%w: %d bytes instead of %d", ErrCorrupt, written, size)
-	}
-	return nil
 }
 
 // appendSizedFrame appends a frame that declares its content size, which bounds the decoder from its first byte on.

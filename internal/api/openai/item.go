@@ -180,11 +180,21 @@ func appendContent(dst []byte, role string, literal []byte) []byte {
 func answerItems(req *request.Request, items []item, more bool) error {
 	out := req.Buffer()
 	out.B = append(out.B, `{"object":"list","data":[`...)
+	size := 0
 	for i := range items {
-		if i > 0 {
-			out.B = append(out.B, ',')
+		size += len(items[i].body)
+	}
+	err := req.Heavy(int64(size), func() error {
+		for i := range items {
+			if i > 0 {
+				out.B = append(out.B, ',')
+			}
+			out.B = appendItem(out.B, &items[i])
 		}
-		out.B = appendItem(out.B, &items[i])
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	var first, last *string
 	if len(items) > 0 {

@@ -85,13 +85,11 @@ func (s *Server) readItems(req *request.Request, r itemsRequest) (found session.
 			return found, nil, false, err
 		}
 		more = mayContinue(slice, messages)
-		for i := range messages {
-			of := itemsOf(r.at, &messages[i])
-			if r.descending {
-				slices.Reverse(of)
-			}
-			items = append(items, of...)
-			slice.After = messages[i].Seq
+		if items, err = r.add(req, items, messages); err != nil {
+			return found, nil, false, err
+		}
+		if len(messages) > 0 {
+			slice.After = messages[len(messages)-1].Seq
 		}
 		if items, err = r.behind(items); err != nil {
 			return found, nil, false, err
@@ -101,6 +99,21 @@ func (s *Server) readItems(req *request.Request, r itemsRequest) (found session.
 		items, more = items[:r.limit], true
 	}
 	return found, items, more, err
+}
+
+// add appends the items of messages, with a share of the processors.
+func (r *itemsRequest) add(req *request.Request, items []item, messages []session.Message) ([]item, error) {
+	err := req.Heavy(request.Bytes(messages), func() error {
+		for i := range messages {
+			of := itemsOf(r.at, &messages[i])
+			if r.descending {
+				slices.Reverse(of)
+			}
+			items = append(items, of...)
+		}
+		return nil
+	})
+	return items, err
 }
 
 // slice returns the range of the log that a page is read from: one message more than the page has, which shows whether
@@ -325,13 +338,11 @@ func (s *Server) sourceItems(
 			return nil, err
 		}
 		more = mayContinue(slice, messages)
-		for i := range messages {
-			of := itemsOf(r.at, &messages[i])
-			if r.descending {
-				slices.Reverse(of)
-			}
-			items = append(items, of...)
-			slice.After = messages[i].Seq
+		if items, err = r.add(req, items, messages); err != nil {
+			return nil, err
+		}
+		if len(messages) > 0 {
+			slice.After = messages[len(messages)-1].Seq
 		}
 		if isBehind {
 			if items, err = r.behind(items); err != nil {
