@@ -30,7 +30,7 @@ func TestHeavyWorkWaitsForAProcessorAndLightWorkDoesNot(t *testing.T) {
 		w.must(http.StatusCreated, "POST", "/v1/sessions/"+id+"/messages", message(size)+`}`)
 	}
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/long", `{"format":"openai-chat","window_tokens":1000000}`)
-	for range 2 {
+	for range 3 {
 		w.must(http.StatusCreated, "POST", "/v1/sessions/long/messages", message(700<<10)+`}`)
 	}
 	type call struct{ method, path, body string }
