@@ -70,9 +70,7 @@ func (g *grant) UnmarshalText(text []byte) error {
 
 // withStore calls do with the database that a command works on: the one that DATABASE_URL names, or the private one of
 // a varve up that runs on the data directory.
-func withStore(
-	ctx context.Context, settings *config.Client, db config.Database, do func(*postgres.Store) error,
-) error {
+func withStore(ctx context.Context, settings *config.Client, db config.Database, do func(*postgres.Store) error) error {
 	url, err := urlFor(settings, db, adminLogin)
 	if err != nil {
 		return err

@@ -41,9 +41,7 @@ type sessionsListCommand struct {
 
 // Run prints the sessions.
 func (c *sessionsListCommand) Run(ctx context.Context, to *command.Console) error {
-	query := client.Query{
-		"model": c.Model, "format": c.Format, "forked_from": c.ForkedFrom, "min_tokens": c.MinTokens,
-	}
+	query := client.Query{"model": c.Model, "format": c.Format, "forked_from": c.ForkedFrom, "min_tokens": c.MinTokens}
 	if len(c.Metadata) > 0 {
 		metadata, err := json.Marshal(c.Metadata)
 		if err != nil {

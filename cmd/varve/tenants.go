@@ -56,9 +56,7 @@ func connectOperator(settings *config.Client, out io.Writer) (to command.Operato
 }
 
 // changeTenant changes a tenant and prints it.
-func changeTenant(
-	ctx context.Context, to command.Operators, named string, change protocol.TenantChange,
-) error {
+func changeTenant(ctx context.Context, to command.Operators, named string, change protocol.TenantChange) error {
 	id, err := client.TenantID(ctx, to.API, named)
 	if err != nil {
 		return err
@@ -268,9 +266,7 @@ func (c *tenantsDeleteCommand) Run(ctx context.Context, to command.Operators) er
 const pollEvery = time.Second
 
 // waitForDeletion shows how far a deletion is until it has ended.
-func waitForDeletion(
-	ctx context.Context, api *client.Client, id uuid.UUID,
-) (client.Answer[session.Erasure], error) {
+func waitForDeletion(ctx context.Context, api *client.Client, id uuid.UUID) (client.Answer[session.Erasure], error) {
 	m := command.NewMeter(os.Stderr, -1, progressbar.OptionShowCount())
 	defer m.Finish()
 	for {

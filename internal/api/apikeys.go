@@ -85,9 +85,7 @@ func scopesOfRole(d *request.Document, at string, value rawjson.Span) []session.
 }
 
 // scopesIn reads scopes, each of them once, of those that there are.
-func scopesIn(
-	d *request.Document, array string, value rawjson.Span, known []session.Scope,
-) (scopes []session.Scope) {
+func scopesIn(d *request.Document, array string, value rawjson.Span, known []session.Scope) (scopes []session.Scope) {
 	spans, _ := d.Array(array, value)
 	for i, span := range spans {
 		at := request.PointerTo(array, i)

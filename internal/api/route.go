@@ -78,9 +78,7 @@ func (s *Server) open(path string, h handler) {
 }
 
 // openAI registers a route of OpenAI's API.
-func (s *Server) openAI(
-	needs session.Scope, method, path string, h func(*request.Request) error, query ...string,
-) {
+func (s *Server) openAI(needs session.Scope, method, path string, h func(*request.Request) error, query ...string) {
 	access := request.Tenants(needs).WithOwnKeys()
 	route := access.Get(path, h)
 	switch method {

@@ -12,9 +12,7 @@ import (
 
 // check inspects a rendition, once, and refuses it if it does not cover the messages that it was made of, or if no
 // valid view can be read of it: see view.Rendition.Check.
-func check(
-	ctx context.Context, in *compact.Input, evicts bool, made *compact.Checkpoint,
-) (*view.Rendition, error) {
+func check(ctx context.Context, in *compact.Input, evicts bool, made *compact.Checkpoint) (*view.Rendition, error) {
 	r, err := view.NewRendition(ctx, in.Format, made.Body)
 	if err != nil {
 		return nil, err

@@ -78,7 +78,5 @@ func checkFigure(place string, figure, limit float64) error {
 
 // Model returns the budget as the database counts, in millionths of the currency. It must have all figures.
 func (b Budget) Model() session.ModelBudget {
-	return session.ModelBudget{
-		Calls: *b.Calls, Tokens: *b.Tokens, CostMicros: int64(math.Ceil(*b.Cost * 1e6)),
-	}
+	return session.ModelBudget{Calls: *b.Calls, Tokens: *b.Tokens, CostMicros: int64(math.Ceil(*b.Cost * 1e6))}
 }

@@ -221,9 +221,7 @@ func (l LLM) provider(o own) (llm.Provider, error) {
 			err = fmt.Errorf("%s_API_KEY_FILE: %w", o.prefix, err)
 		}
 	}
-	p := llm.Provider{
-		Kind: o.kind, BaseURL: o.baseURL, Key: key, KeyFile: o.keyFile, AllowPrivate: l.AllowPrivate,
-	}
+	p := llm.Provider{Kind: o.kind, BaseURL: o.baseURL, Key: key, KeyFile: o.keyFile, AllowPrivate: l.AllowPrivate}
 	if err == nil && !l.AllowPrivate && isPrivate(o.baseURL) {
 		err = fmt.Errorf("%s_BASE_URL is an address of this machine or of a private network, or has no https: such a "+
 			"server is asked only with VARVE_LLM_ALLOW_PRIVATE=true (--llm-allow-private)", o.prefix)

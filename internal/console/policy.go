@@ -203,9 +203,7 @@ func members(object json.RawMessage) (names []string, values map[string]json.Raw
 	return names, values, nil
 }
 
-func fieldOf(
-	pointer, name string, value json.RawMessage, of fieldSchema, sources map[string]string,
-) policyField {
+func fieldOf(pointer, name string, value json.RawMessage, of fieldSchema, sources map[string]string) policyField {
 	f := policyField{
 		Pointer: pointer, Name: name, Means: of.Description, Source: sources[pointer], Kind: "document",
 		Value: plain(value),

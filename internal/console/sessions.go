@@ -109,9 +109,7 @@ func filterOf(q url.Values) sessionFilter {
 
 // conditions says which sessions are wanted.
 func (f *sessionFilter) conditions() client.Query {
-	q := client.Query{
-		"model": f.Model, "format": f.Format, "metadata": f.Metadata, "min_tokens": f.MinTokens,
-	}
+	q := client.Query{"model": f.Model, "format": f.Format, "metadata": f.Metadata, "min_tokens": f.MinTokens}
 	for name, on := range map[string]bool{
 		"over_window": f.OverWindow, "failing": f.Failing, "quarantined": f.Quarantined, "due": f.Due,
 	} {

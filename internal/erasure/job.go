@@ -119,9 +119,7 @@ func (w *Worker) objects(ctx context.Context, work *Work, until time.Time) (bool
 // objectsOf erases the objects of a session below its own prefix and those of others that held them. Below the prefix
 // of another session that is there, what was just put may be named yet: that is left alone. The session shared with
 // that one whatever it had there.
-func (w *Worker) objectsOf(
-	ctx context.Context, of session.Key, prefixes []uuid.UUID,
-) (objects int, err error) {
+func (w *Worker) objectsOf(ctx context.Context, of session.Key, prefixes []uuid.UUID) (objects int, err error) {
 	for _, prefix := range prefixes {
 		below := session.Key{Tenant: of.Tenant, Key: prefix}
 		gone, err := w.Store.IsErased(ctx, below)

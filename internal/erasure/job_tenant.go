@@ -45,9 +45,7 @@ func (w *Worker) stepsOfTenant(ctx context.Context, work *Work, until time.Time)
 }
 
 // objectsOfTenant erases what a tenant has in result stores.
-func (w *Worker) objectsOfTenant(
-	ctx context.Context, work *Work, until time.Time,
-) (done bool, err error) {
+func (w *Worker) objectsOfTenant(ctx context.Context, work *Work, until time.Time) (done bool, err error) {
 	stores, err := w.Store.UsedStores(ctx)
 	for _, store := range stores {
 		objects, over, failed := w.eraseTenant(ctx, store, work.of(), until)
@@ -85,9 +83,7 @@ func (w *Objects) eraseTenant(
 }
 
 // rowsOfTenant deletes what a tenant has beside its sessions.
-func (w *Worker) rowsOfTenant(
-	ctx context.Context, work *Work, until time.Time,
-) (done bool, err error) {
+func (w *Worker) rowsOfTenant(ctx context.Context, work *Work, until time.Time) (done bool, err error) {
 	for time.Now().Before(until) {
 		rows, err := work.eraseRows(ctx, erasedRows)
 		if err != nil {

@@ -53,9 +53,7 @@ func (w *ObjectsWorker) Work(ctx context.Context, job *river.Job[queue.EraseArgs
 
 // eraseBelow deletes the objects below a session's prefix that no row names, in every store, but those that are younger
 // than spared.
-func (w *Objects) eraseBelow(
-	ctx context.Context, key session.Key, spared time.Duration,
-) (objects int, err error) {
+func (w *Objects) eraseBelow(ctx context.Context, key session.Key, spared time.Duration) (objects int, err error) {
 	stores, err := w.Store.UsedStores(ctx)
 	failed := []error{err}
 	for _, store := range stores {

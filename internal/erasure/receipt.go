@@ -155,9 +155,7 @@ func headOf(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (head session.Trai
 // end ends an erasure with its receipt.
 func (w *Work) end(ctx context.Context, tx pgx.Tx, r *session.Receipt, kept time.Duration) error {
 	if kept > 0 {
-		r.Backups = session.BackupsKept{
-			KeptSeconds: new(int64(kept.Seconds())), GoneBy: new(r.FinishedAt.Add(kept)),
-		}
+		r.Backups = session.BackupsKept{KeptSeconds: new(int64(kept.Seconds())), GoneBy: new(r.FinishedAt.Add(kept))}
 	}
 	return postgres.Exec(ctx, tx, `
 		UPDATE erasures

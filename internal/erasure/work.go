@@ -88,9 +88,7 @@ func readErasure(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (session.
 }
 
 // List lists a tenant's erasures, newest first, without what was held.
-func List(
-	ctx context.Context, s *postgres.Store, tenant uuid.UUID, page session.Page,
-) ([]session.Erasure, error) {
+func List(ctx context.Context, s *postgres.Store, tenant uuid.UUID, page session.Page) ([]session.Erasure, error) {
 	sql := `
 		SELECT ` + erasureColumns + `
 		  FROM erasures e

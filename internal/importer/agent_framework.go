@@ -8,11 +8,9 @@ import (
 // Its messages have a role, which may be an object, and contents of a type each. They become OpenAI Chat's, with a
 // message for each result.
 var agentFramework = source{
-	name:  AgentFramework,
-	title: "Agent Framework's messages",
-	detect: marked(
-		"0.contents 0.role", "messages.0.contents messages.0.role", "chat_message_store_state.messages[]",
-	),
+	name:   AgentFramework,
+	title:  "Agent Framework's messages",
+	detect: marked("0.contents 0.role", "messages.0.contents messages.0.role", "chat_message_store_state.messages[]"),
 	into:   OpenAIChat,
 	runs:   layout{lists: []string{"chat_message_store_state.messages", "messages"}, bare: true},
 	record: frameworkMessage,

@@ -3,13 +3,11 @@ package importer
 // A session's messages are Anthropic's. A printed stream has texts, calls and results on separate lines, which become
 // Anthropic's blocks; its end repeats the last text, and is read where no message has it.
 var droid = source{
-	name:  Droid,
-	title: "Droid's sessions",
-	detect: marked(
-		"type=session_start id", "type=message role text sessionId", "type=tool_call toolName parameters",
-	),
-	into: Anthropic,
-	tree: &tree{id: "id", parent: "parentId", spoke: func(o object) bool { return o.fits("type=message parentId") }},
+	name:   Droid,
+	title:  "Droid's sessions",
+	detect: marked("type=session_start id", "type=message role text sessionId", "type=tool_call toolName parameters"),
+	into:   Anthropic,
+	tree:   &tree{id: "id", parent: "parentId", spoke: func(o object) bool { return o.fits("type=message parentId") }},
 	open: func(*draft) record {
 		log := &droidLog{}
 		return byType(map[string]record{

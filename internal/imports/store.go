@@ -143,9 +143,7 @@ func (s store) list(ctx context.Context, tenant uuid.UUID, page session.Page) ([
 }
 
 // lines reads the outcomes of an import's lines; ErrNotFound.
-func (s store) lines(
-	ctx context.Context, tenant, id uuid.UUID, r selected,
-) ([]protocol.ImportedLine, error) {
+func (s store) lines(ctx context.Context, tenant, id uuid.UUID, r selected) ([]protocol.ImportedLine, error) {
 	return postgres.ReadTx(ctx, s.Store, tenant, func(tx pgx.Tx) ([]protocol.ImportedLine, error) {
 		found, err := readLines(ctx, tx, tenant, id, r)
 		if err == nil && len(found) == 0 {

@@ -43,9 +43,7 @@ const patience = 15 * time.Minute
 
 // Work asks for one summary and leaves the answer to a compaction. What cannot succeed later fails at once.
 func (w *summariseWorker) Work(ctx context.Context, job *river.Job[queue.SummariseArgs]) error {
-	id := session.SummaryID{
-		Session: session.Key{Tenant: job.Args.Tenant, Key: job.Args.Session}, Model: job.Args.Model,
-	}
+	id := session.SummaryID{Session: session.Key{Tenant: job.Args.Tenant, Key: job.Args.Session}, Model: job.Args.Model}
 	if n, err := hex.Decode(id.Digest[:], []byte(job.Args.Digest)); err != nil || n != len(id.Digest) {
 		return river.JobCancel(fmt.Errorf("the digest %q: %w", job.Args.Digest, err))
 	}

@@ -91,9 +91,7 @@ type Filter struct {
 }
 
 // List reads those of a session's results that fit a filter, by seq and part: uploaded ones first.
-func List(
-	ctx context.Context, tx pgx.Tx, key session.Key, filter Filter, after Place, limit int,
-) ([]Result, error) {
+func List(ctx context.Context, tx pgx.Tx, key session.Key, filter Filter, after Place, limit int) ([]Result, error) {
 	sql, args := filter.conditions([]any{key.Tenant, key.Key, after.Seq, after.Part, limit})
 	rows, err := tx.Query(ctx, `
 		SELECT `+ResultColumns+`

@@ -156,9 +156,7 @@ func putBodies(ctx context.Context, tx pgx.Tx, key session.Key, bodies []newBody
 }
 
 // findBodies adds the ids of the bodies that the session has to ids, and locks them against deletion.
-func findBodies(
-	ctx context.Context, tx pgx.Tx, key session.Key, bodies []newBody, ids map[[32]byte]uuid.UUID,
-) error {
+func findBodies(ctx context.Context, tx pgx.Tx, key session.Key, bodies []newBody, ids map[[32]byte]uuid.UUID) error {
 	sums := make([][]byte, len(bodies))
 	for i := range bodies {
 		sums[i] = bodies[i].SHA256[:]
@@ -186,9 +184,7 @@ func collectIDs(rows pgx.Rows, ids map[[32]byte]uuid.UUID) error {
 
 // insertBodies stores the bodies that are not in ids, and adds theirs, except those that another transaction stored
 // first.
-func insertBodies(
-	ctx context.Context, tx pgx.Tx, key session.Key, bodies []newBody, ids map[[32]byte]uuid.UUID,
-) error {
+func insertBodies(ctx context.Context, tx pgx.Tx, key session.Key, bodies []newBody, ids map[[32]byte]uuid.UUID) error {
 	var c bodyColumns
 	for i := range bodies {
 		if _, ok := ids[bodies[i].SHA256]; !ok {

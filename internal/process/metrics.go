@@ -14,9 +14,7 @@ func init() { prometheus.MustRegister(pools, buildInfo()) }
 
 // buildInfo returns a gauge of 1 that names what runs.
 func buildInfo() prometheus.Gauge {
-	labels := prometheus.Labels{
-		"version": config.Version(), "revision": config.Revision(), "go": runtime.Version(),
-	}
+	labels := prometheus.Labels{"version": config.Version(), "revision": config.Revision(), "go": runtime.Version()}
 	g := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "varve_build_info", Help: "1; the labels say what was built.", ConstLabels: labels,
 	})

@@ -169,9 +169,7 @@ func API(
 }
 
 // sites returns what the sites of features need, nil if they are switched off.
-func sites(
-	ctx context.Context, settings config.API, operators *postgres.Store, log *slog.Logger,
-) *feature.SiteConfig {
+func sites(ctx context.Context, settings config.API, operators *postgres.Store, log *slog.Logger) *feature.SiteConfig {
 	if settings.Console != "on" {
 		return nil
 	}
@@ -286,9 +284,7 @@ func TakeOver(ctx context.Context, db config.Database) error {
 
 // serveBeside serves on another address than the API's until stop is called, which lets running requests end. It serves
 // nothing without an address.
-func serveBeside(
-	ctx context.Context, addr, setting string, handler http.Handler,
-) (stop func(), err error) {
+func serveBeside(ctx context.Context, addr, setting string, handler http.Handler) (stop func(), err error) {
 	if addr == "" {
 		return func() {}, nil
 	}

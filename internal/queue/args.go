@@ -72,9 +72,7 @@ func (a CompactArgs) InsertOpts() river.InsertOpts {
 	if a.Manual {
 		priority = manualPriority
 	}
-	return river.InsertOpts{
-		Queue: Compaction, Priority: priority, MaxAttempts: compactAttempts, UniqueOpts: OneLive,
-	}
+	return river.InsertOpts{Queue: Compaction, Priority: priority, MaxAttempts: compactAttempts, UniqueOpts: OneLive}
 }
 
 // SummariseArgs name a summary that a language model writes.

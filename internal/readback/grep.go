@@ -81,9 +81,7 @@ func (w *GrepWanted) budget() *budget {
 // listed, by seq. It stops at MaxMatches, at MaxBytes, or when its budget is spent; NextCursor continues exactly there.
 //
 // Errors: InvalidError, ErrNotFound for a ref, ErrBusy if the tenant has too many greps and searches at once.
-func Grep(
-	ctx context.Context, store *postgres.Store, at session.Address, want GrepWanted,
-) (*protocol.Matches, error) {
+func Grep(ctx context.Context, store *postgres.Store, at session.Address, want GrepWanted) (*protocol.Matches, error) {
 	if err := want.check(); err != nil {
 		return nil, err
 	}

@@ -115,9 +115,7 @@ type sessionWorker struct {
 // Work compacts one session of a recompaction from its log. Whatever the outcome, the recompaction continues: a session
 // that fails is recorded in the transaction that lets the next one begin.
 func (w *sessionWorker) Work(ctx context.Context, job *river.Job[sessionArgs]) error {
-	of := Job{
-		Key: session.Key{Tenant: job.Args.Tenant, Key: job.Args.Session}, Recompaction: job.Args.Recompaction,
-	}
+	of := Job{Key: session.Key{Tenant: job.Args.Tenant, Key: job.Args.Session}, Recompaction: job.Args.Recompaction}
 	began := time.Now()
 	slot, err := w.Slots.Acquire(ctx, uuid.Nil, 1)
 	if err != nil {

@@ -43,9 +43,7 @@ type rollbackWorker struct {
 // Work rolls sessions of a recompaction back until its slice of time is over. Then another job continues. Each session
 // is a transaction that writes down that it was done, so a job that takes over from a dead worker does none twice.
 func (w *rollbackWorker) Work(ctx context.Context, job *river.Job[rollbackArgs]) error {
-	of := Job{
-		Key: session.Key{Tenant: job.Args.Tenant}, Recompaction: job.Args.Recompaction,
-	}
+	of := Job{Key: session.Key{Tenant: job.Args.Tenant}, Recompaction: job.Args.Recompaction}
 	began := time.Now()
 	for time.Since(began) < w.slice {
 		keys, err := w.store.NextToRollBack(ctx, of.Tenant, of.Recompaction, of.Key.Key, rolledBackAtOnce)

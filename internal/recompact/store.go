@@ -38,9 +38,7 @@ type store struct{ *postgres.Store }
 
 // Count counts the sessions that a filter finds, and samples at most this many of them, evenly by age;
 // ErrNotFound if it names sessions none of which exists.
-func (s store) Count(ctx context.Context, tenant uuid.UUID, f session.SessionFilter, sample int) (
-	Count, error,
-) {
+func (s store) Count(ctx context.Context, tenant uuid.UUID, f session.SessionFilter, sample int) (Count, error) {
 	return postgres.ReadTx(ctx, s.Seeing(postgres.WithCold), tenant, func(tx pgx.Tx) (Count, error) {
 		if err := postgres.RequireNamed(ctx, tx, tenant, f); err != nil {
 			return Count{}, err
@@ -71,9 +69,7 @@ func countIn(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, f session.Session
 // Create begins a recompaction of the sessions that a filter finds and that exist now.
 //
 // Errors: ErrIdempotencyReused; ErrNotFound if it names sessions none of which exists.
-func (s store) Create(
-	ctx context.Context, tenant uuid.UUID, r Stored, id *session.Idempotency,
-) (Stored, bool, error) {
+func (s store) Create(ctx context.Context, tenant uuid.UUID, r Stored, id *session.Idempotency) (Stored, bool, error) {
 	return postgres.Once(ctx, s.Seeing(postgres.WithCold), tenant, id, func(tx pgx.Tx) (Stored, uuid.UUID, error) {
 		if err := postgres.RequireNamed(ctx, tx, tenant, r.Filter); err != nil {
 			return Stored{}, uuid.Nil, err
@@ -84,9 +80,7 @@ func (s store) Create(
 }
 
 // beginOne inserts a recompaction and the job that looks for its sessions.
-func (s store) beginOne(
-	ctx context.Context, tx pgx.Tx, tenant uuid.UUID, r Stored,
-) (Stored, error) {
+func (s store) beginOne(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, r Stored) (Stored, error) {
 	made := Stored{
 		ID: uuid.Must(uuid.NewV7()), Filter: r.Filter, Policy: r.Policy,
 		Pace: r.Pace, Group: r.Group, Ask: r.Ask,
@@ -167,9 +161,7 @@ var listSQL = `
 		 WHERE r.tenant_id = $1` + postgres.NewestFirst(`r.created_at`, `r.id`)
 
 // List lists a tenant's recompactions, newest first, without the errors of their sessions.
-func (s store) List(ctx context.Context, tenant uuid.UUID, page session.Page) (
-	[]Stored, error,
-) {
+func (s store) List(ctx context.Context, tenant uuid.UUID, page session.Page) ([]Stored, error) {
 	return postgres.QueryRows(ctx, s.Store, tenant, scanStored, listSQL, postgres.PageArgs(tenant, page)...)
 }
 

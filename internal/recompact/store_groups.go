@@ -37,9 +37,7 @@ var scanGroup = pgx.RowToStructByName[Group]
 //
 // Errors: an InvalidError if there is no such tenant, or there are too many;
 // ErrIdempotencyReused if the one with this id does something else.
-func (s store) CreateGroup(
-	ctx context.Context, c Group,
-) (made Group, parts []Part, err error) {
+func (s store) CreateGroup(ctx context.Context, c Group) (made Group, parts []Part, err error) {
 	named := c.Tenants != nil
 	err = s.Seeing(postgres.WithCold).InTenant(ctx, uuid.Nil, func(tx pgx.Tx) (err error) {
 		if c.Tenants, err = tenantsOf(ctx, tx, c.Tenants); err != nil {
@@ -101,9 +99,7 @@ func compacted(document json.RawMessage) []byte {
 }
 
 // beginParts begins the recompactions of a group, and records that.
-func (s store) beginParts(
-	ctx context.Context, tx pgx.Tx, c Group,
-) (parts []Part, err error) {
+func (s store) beginParts(ctx context.Context, tx pgx.Tx, c Group) (parts []Part, err error) {
 	part := Stored{Filter: c.Filter, Policy: c.Policy, Pace: c.Pace, Ask: c.Ask, Group: &c.ID}
 	err = postgres.EachTenant(ctx, tx, c.Tenants, func(tenant uuid.UUID) error {
 		made, err := s.beginOne(ctx, tx, tenant, part)
@@ -159,9 +155,7 @@ func (s store) Groups(ctx context.Context, page session.Page) ([]Group, error) {
 }
 
 // Group returns a group with its recompactions, by tenant, but for those that are not kept any more; ErrNotFound.
-func (s store) Group(
-	ctx context.Context, id uuid.UUID,
-) (c Group, parts []Part, err error) {
+func (s store) Group(ctx context.Context, id uuid.UUID) (c Group, parts []Part, err error) {
 	_, err = postgres.ReadTx(ctx, s.Store, uuid.Nil, func(tx pgx.Tx) (none struct{}, err error) {
 		if c, err = readGroup(ctx, tx, id); err != nil {
 			return none, err
@@ -173,9 +167,7 @@ func (s store) Group(
 }
 
 // readParts reads the recompactions of a group.
-func readParts(
-	ctx context.Context, tx pgx.Tx, c Group,
-) (parts []Part, err error) {
+func readParts(ctx context.Context, tx pgx.Tx, c Group) (parts []Part, err error) {
 	err = postgres.EachTenant(ctx, tx, c.Tenants, func(tenant uuid.UUID) error {
 		found, err := postgres.RowsIn(ctx, tx, scanStored, `
 			SELECT `+columns+`
@@ -260,9 +252,7 @@ func (s store) CompareGroup(ctx context.Context, id uuid.UUID) (sum Comparison, 
 
 // CountGroup does what Count does for the tenants of a group. The sample has at least one session of
 // each tenant that has any.
-func (s store) CountGroup(ctx context.Context, c Group, sample int) (
-	sum Count, err error,
-) {
+func (s store) CountGroup(ctx context.Context, c Group, sample int) (sum Count, err error) {
 	_, err = postgres.ReadTx(ctx, s.Store, uuid.Nil, func(tx pgx.Tx) (none struct{}, err error) {
 		tenants, err := tenantsOf(ctx, tx, c.Tenants)
 		if err != nil {

@@ -121,9 +121,7 @@ func (s store) ExceptFromRollback(ctx context.Context, job Job, reason string) e
 var changedSQL string
 
 // readChanged returns ErrNotFound for a session that the recompaction has not changed, or that was rolled back.
-func readChanged(
-	ctx context.Context, tx pgx.Tx, job Job, row postgres.Locked,
-) (changedSession, error) {
+func readChanged(ctx context.Context, tx pgx.Tx, job Job, row postgres.Locked) (changedSession, error) {
 	return postgres.RowIn(ctx, tx, pgx.RowToStructByName[changedSession], changedSQL, pgx.NamedArgs{
 		"tenant": job.Tenant, "recompaction": job.Recompaction, "session": job.Key.Key, "last_seq": row.LastSeq,
 		"summary": "summary",
@@ -144,9 +142,7 @@ func (c *changedSession) excepted(newest int) string {
 }
 
 // goBefore brings a session back to before it was changed. If it stays as it is, kept is why.
-func goBefore(
-	ctx context.Context, tx pgx.Tx, row postgres.Locked, c changedSession,
-) (kept string, err error) {
+func goBefore(ctx context.Context, tx pgx.Tx, row postgres.Locked, c changedSession) (kept string, err error) {
 	if kept = c.excepted(row.Checkpoint); kept != "" {
 		return kept, nil
 	}

@@ -37,9 +37,7 @@ type Job struct {
 }
 
 // Sessions lists the sessions of a recompaction by age; it ignores the page's Time. ErrNotFound.
-func (s store) Sessions(ctx context.Context, tenant, id uuid.UUID, page session.Page) (
-	[]RecompactionSession, error,
-) {
+func (s store) Sessions(ctx context.Context, tenant, id uuid.UUID, page session.Page) ([]RecompactionSession, error) {
 	return postgres.ReadTx(ctx, s.Seeing(postgres.AllSessions), tenant, func(tx pgx.Tx) ([]RecompactionSession, error) {
 		cancelled, err := postgres.RowIn(ctx, tx, pgx.RowTo[bool], `
 			SELECT state IN ('cancelling', 'cancelled')
@@ -338,9 +336,7 @@ func (s store) requeueOne(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) 
 }
 
 // emit tells that a recompaction has begun, or ended with some counts.
-func emit(
-	ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, kind session.EventType, data map[string]any,
-) error {
+func emit(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, kind session.EventType, data map[string]any) error {
 	data["recompaction"] = id
 	topic := "recompaction/" + id.String()
 	return postgres.Emit(ctx, tx, tenant, postgres.Happening{Kind: kind, Topic: topic, Data: data})

@@ -22,9 +22,7 @@ func draws(sessions int, o Options) [][]int {
 
 // against returns how much more of what is measured a contender has at a mean size than the baseline, with the interval
 // in which 95 % of the samples lie.
-func (t *table) against(
-	of func(*Outcome) Ratio, contender, baseline string, mean float64, samples [][]int,
-) *Interval {
+func (t *table) against(of func(*Outcome) Ratio, contender, baseline string, mean float64, samples [][]int) *Interval {
 	own, base := t.points(of, contender), t.points(of, baseline)
 	difference := func(sample []int) float64 {
 		return own.at(mean, sample) - base.at(mean, sample)

@@ -90,9 +90,7 @@ func (y yardstick) policy() policy.Policy {
 		p.Truncate.Enabled = true
 	case summarise95:
 		p.Trigger, p.Hard = 0.95, 1
-		p.Summarise = policy.Summarise{
-			Enabled: true, All: true, MinTokens: 2000, MaxTokens: 2000, Retain: true,
-		}
+		p.Summarise = policy.Summarise{Enabled: true, All: true, MinTokens: 2000, MaxTokens: 2000, Retain: true}
 	}
 	return p
 }

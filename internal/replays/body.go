@@ -201,9 +201,7 @@ func (h handlers) resolve(req *request.Request, r *body) error {
 }
 
 // contender resolves one policy: a document, a profile, a yardstick, or the tenant's default.
-func (h handlers) contender(req *request.Request, r *body, asked askedPolicy) (
-	c Contender, err error,
-) {
+func (h handlers) contender(req *request.Request, r *body, asked askedPolicy) (c Contender, err error) {
 	c.Name = asked.name
 	switch {
 	case asked.inline:
@@ -248,9 +246,7 @@ func (r *body) inline(asked askedPolicy, writers *policy.Writers) (c Contender, 
 	}
 	document := bytes.Clone(asked.document.Of(r.Data))
 	p, err := writers.ResolveStored(document, nil, pointer)
-	return Contender{
-		Name: asked.name, Source: FromDocument, Patch: document, Policy: p.Document,
-	}, err
+	return Contender{Name: asked.name, Source: FromDocument, Patch: document, Policy: p.Document}, err
 }
 
 // tenantVersion returns the version of the tenant's policy that a name stands for, 0 for the present one.

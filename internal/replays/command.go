@@ -175,9 +175,7 @@ func policyOf(text string, n int) (p ReplayPolicy, err error) {
 }
 
 // follow waits for the end of a replay and shows its progress.
-func follow(
-	ctx context.Context, api *client.Client, id string, out *os.File,
-) (a client.Answer[Replay], err error) {
+func follow(ctx context.Context, api *client.Client, id string, out *os.File) (a client.Answer[Replay], err error) {
 	shown := command.NewMeter(out, -1, progressbar.OptionShowCount())
 	defer shown.Finish()
 	for {

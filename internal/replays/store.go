@@ -34,9 +34,7 @@ type store struct{ *postgres.Store }
 // Create begins a replay of the sessions that a filter finds and that exist now.
 //
 // Errors: errLive if the tenant has one that has not ended, ErrIdempotencyReused.
-func (s store) Create(
-	ctx context.Context, tenant uuid.UUID, r Stored, id *session.Idempotency,
-) (Stored, bool, error) {
+func (s store) Create(ctx context.Context, tenant uuid.UUID, r Stored, id *session.Idempotency) (Stored, bool, error) {
 	made, replayed, err := postgres.Once(ctx, s.Store, tenant, id, func(tx pgx.Tx) (Stored, uuid.UUID, error) {
 		made := r
 		made.ID = uuid.Must(uuid.NewV7())
@@ -102,9 +100,7 @@ func (s store) List(ctx context.Context, tenant uuid.UUID, page session.Page) ([
 }
 
 // Sessions lists the sessions of a replay in the order of its sample, those behind a place of it; ErrNotFound.
-func (s store) Sessions(ctx context.Context, tenant, id uuid.UUID, after int64, limit int) (
-	[]ReplaySession, error,
-) {
+func (s store) Sessions(ctx context.Context, tenant, id uuid.UUID, after int64, limit int) ([]ReplaySession, error) {
 	return postgres.ReadTx(ctx, s.Seeing(postgres.AllSessions), tenant, func(tx pgx.Tx) ([]ReplaySession, error) {
 		cancelled, err := postgres.RowIn(ctx, tx, pgx.RowTo[bool], `
 			SELECT state IN ('cancelling', 'cancelled')
@@ -132,9 +128,7 @@ func (s store) Sessions(ctx context.Context, tenant, id uuid.UUID, after int64, 
 // that has ended stays as it is.
 //
 // Errors: ErrNotFound, ErrIdempotencyReused.
-func (s store) Cancel(ctx context.Context, tenant, id uuid.UUID, key *session.Idempotency) (
-	Stored, bool, error,
-) {
+func (s store) Cancel(ctx context.Context, tenant, id uuid.UUID, key *session.Idempotency) (Stored, bool, error) {
 	return postgres.Once(ctx, s.Store, tenant, key, func(tx pgx.Tx) (Stored, uuid.UUID, error) {
 		changed, err := tx.Exec(ctx, `
 			UPDATE replays

@@ -157,9 +157,7 @@ func (s store) Log(ctx context.Context, step Step, r Stored) (log Log, err error
 // is measured then.
 //
 // Errors: ErrEnded if the replay is not running any more, ErrNotFound if the session was erased.
-func (s store) PutOutcome(
-	ctx context.Context, step Step, pair Pair, outcome json.RawMessage, next string,
-) error {
+func (s store) PutOutcome(ctx context.Context, step Step, pair Pair, outcome json.RawMessage, next string) error {
 	return s.InTenant(ctx, step.Tenant, func(tx pgx.Tx) error {
 		err := postgres.ExecOne(ctx, tx, session.ErrEnded, `
 			UPDATE replays

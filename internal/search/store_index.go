@@ -100,9 +100,7 @@ func (s store) requeueIndex(ctx context.Context, tenant uuid.UUID) error {
 
 // nextToIndex returns sessions of a tenant that are not indexed, those first of which it is known for the longest time:
 // those that rest, and those of which a search does not read what is not indexed.
-func (s store) nextToIndex(
-	ctx context.Context, tenant uuid.UUID, rest time.Duration, limit int,
-) ([]indexStep, error) {
+func (s store) nextToIndex(ctx context.Context, tenant uuid.UUID, rest time.Duration, limit int) ([]indexStep, error) {
 	return postgres.QueryRows(ctx, s.Store, tenant, pgx.RowToStructByPos[indexStep], `
 		SELECT d.session_key, d.id, CASE WHEN d.was = d.rules THEN d.indexed_seq ELSE 0 END, d.rules, d.indexed_seq,
 		       d.was, d.rests

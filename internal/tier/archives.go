@@ -48,9 +48,7 @@ func ArchiveOf(ctx context.Context, s *postgres.Store, at session.Address) (sess
 }
 
 // Archives lists a tenant's archives, those first that were asked for last.
-func Archives(
-	ctx context.Context, s *postgres.Store, tenant uuid.UUID, page session.Page,
-) ([]session.Archive, error) {
+func Archives(ctx context.Context, s *postgres.Store, tenant uuid.UUID, page session.Page) ([]session.Archive, error) {
 	return postgres.QueryRows(ctx, s.Seeing(postgres.AllSessions), tenant, scanArchive, `
 		SELECT `+archiveColumns+`
 		  FROM sessions s
@@ -187,9 +185,7 @@ func Unarchive(
 // the archive's objects, which nothing names any more. The retention of one that was archived counts from now; one that
 // was cold is what it was. A compaction that is due is asked for. A part that a worker adds just now is waited for, see
 // AddPart.
-func end(
-	ctx context.Context, s *postgres.Store, tx pgx.Tx, key session.Key,
-) (id string, objects []object, err error) {
+func end(ctx context.Context, s *postgres.Store, tx pgx.Tx, key session.Key) (id string, objects []object, err error) {
 	objects, err = postgres.RowsIn(ctx, tx, pgx.RowToStructByPos[object], `
 		WITH locked AS (
 			SELECT store, session_key, objects

@@ -164,9 +164,7 @@ func (m *bodyMove) switchParts(ctx context.Context, all bool) error {
 }
 
 // ResultStats returns what a tenant, or one session if it is given, has in each result store.
-func ResultStats(
-	ctx context.Context, s *postgres.Store, tenant uuid.UUID, of *uuid.UUID,
-) ([]persist.Stat, error) {
+func ResultStats(ctx context.Context, s *postgres.Store, tenant uuid.UUID, of *uuid.UUID) ([]persist.Stat, error) {
 	return postgres.InTx(ctx, s, tenant, func(tx pgx.Tx) ([]persist.Stat, error) {
 		return persist.Stats(ctx, tx, tenant, of)
 	})

@@ -81,9 +81,7 @@ func sameUpload(u *Upload, n *begun) bool {
 }
 
 // insert inserts an upload to a session that is locked.
-func (s store) insert(ctx context.Context, tx pgx.Tx, key session.Key, n begun) (
-	u Upload, err error,
-) {
+func (s store) insert(ctx context.Context, tx pgx.Tx, key session.Key, n begun) (u Upload, err error) {
 	var open, last int
 	err = tx.QueryRow(ctx, `
 		SELECT count(*) FILTER (WHERE finished_at IS NULL), coalesce(max(n), 0)
@@ -153,9 +151,7 @@ func (s store) complete(ctx context.Context, u Upload, w *postgres.BodyWriter) (
 // message and the line of it that names the result. One that is finished stays as it is.
 //
 // Errors: ErrNotFound.
-func (s store) finish(ctx context.Context, u Upload, r persist.Result, text string, sum []byte) (
-	Upload, error,
-) {
+func (s store) finish(ctx context.Context, u Upload, r persist.Result, text string, sum []byte) (Upload, error) {
 	key := u.Session
 	return postgres.InTx(ctx, s.Store, key.Tenant, func(tx pgx.Tx) (Upload, error) {
 		err := postgres.Exec(ctx, tx, `

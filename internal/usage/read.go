@@ -66,9 +66,7 @@ func RunsByHour(
 
 // ByDay returns what a tenant has used from one day in UTC to another, both included: the days with any use, in
 // order.
-func ByDay(
-	ctx context.Context, s *postgres.Store, tenant uuid.UUID, from, to time.Time,
-) ([]session.DayOfUse, error) {
+func ByDay(ctx context.Context, s *postgres.Store, tenant uuid.UUID, from, to time.Time) ([]session.DayOfUse, error) {
 	return postgres.QueryRows(ctx, s, tenant, pgx.RowToStructByName[session.DayOfUse], `
 		SELECT coalesce(d.day, m.day) AS day,
 		       coalesce(d.messages, 0) AS messages, coalesce(d.bytes, 0) AS bytes, coalesce(d.tokens, 0) AS tokens,

@@ -102,9 +102,7 @@ type stray struct {
 var straysSQL string
 
 // strayTables have rows of sessions, and a key that begins with tenant and session.
-var strayTables = []string{
-	"messages", "message_packs", "checkpoints", "results", "result_bodies", "result_chunks",
-}
+var strayTables = []string{"messages", "message_packs", "checkpoints", "results", "result_bodies", "result_chunks"}
 
 // straysOf returns the rows of a tenant that name sessions that do not exist, of each table those of limit sessions at
 // most.

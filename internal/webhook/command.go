@@ -120,9 +120,7 @@ func (c *setCommand) Run(ctx context.Context, to *command.Console) error {
 	return showWebhook(ctx, to, changeRoute, client.Options{Body: change}, c.Webhook)
 }
 
-func showWebhook(
-	ctx context.Context, to *command.Console, r client.Route[Webhook], o client.Options, id string,
-) error {
+func showWebhook(ctx context.Context, to *command.Console, r client.Route[Webhook], o client.Options, id string) error {
 	found, err := r.With(ctx, to.API, o, id)
 	if err != nil {
 		return err

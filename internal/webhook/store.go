@@ -29,9 +29,7 @@ const webhookColumns = `
 var scanWebhook = pgx.RowToStructByName[Webhook]
 
 // create stores a webhook, which gets the events from now on. Errors: errTooMany.
-func (s store) create(
-	ctx context.Context, tenant uuid.UUID, w Webhook, secret Secret,
-) (Webhook, error) {
+func (s store) create(ctx context.Context, tenant uuid.UUID, w Webhook, secret Secret) (Webhook, error) {
 	return postgres.InTx(ctx, s.Store, tenant, func(tx pgx.Tx) (made Webhook, err error) {
 		if err := postgres.LockCount(ctx, tx, tenant, "webhooks"); err != nil {
 			return made, err
@@ -135,9 +133,7 @@ func scanDelivery(row pgx.CollectableRow) (d Delivery, err error) {
 }
 
 // change changes a webhook; ErrNotFound. What waits already is sent to the URL that it has then.
-func (s store) change(ctx context.Context, tenant, id uuid.UUID, c Change) (
-	Webhook, error,
-) {
+func (s store) change(ctx context.Context, tenant, id uuid.UUID, c Change) (Webhook, error) {
 	return s.update(ctx, tenant, id, audit.WebhookChange, `
 		UPDATE webhooks w
 		   SET name = coalesce($3, name), url = coalesce($4, url), types = coalesce($5, types)

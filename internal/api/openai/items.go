@@ -21,9 +21,7 @@ func (s *Server) createItems(req *request.Request) error {
 		return err
 	}
 	at := req.Address()
-	a := session.Append{
-		Session: at, Format: session.OpenAIResponses, Messages: b.items, Idempotency: req.Idempotency(),
-	}
+	a := session.Append{Session: at, Format: session.OpenAIResponses, Messages: b.items, Idempotency: req.Idempotency()}
 	if err := s.Counter.Count(req.Ctx, &a); err != nil {
 		return err
 	}

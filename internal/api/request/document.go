@@ -106,9 +106,7 @@ func (d *Document) Members(pointer string, value rawjson.Span, known []string) i
 
 // members yields the members to a loop. It is a function of its own so that Fields and Members are inlined, and their
 // loops allocate nothing.
-func (d *Document) members(
-	pointer string, value rawjson.Span, known []string, yield func(string, rawjson.Span) bool,
-) {
+func (d *Document) members(pointer string, value rawjson.Span, known []string, yield func(string, rawjson.Span) bool) {
 	if d.Data[value.Start] != '{' {
 		d.Wrong(pointer, InvalidRequest, "must be an object, not %s", d.Kind(value))
 		return

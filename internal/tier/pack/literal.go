@@ -142,9 +142,7 @@ func (s Style) escapes(r rune) bool {
 }
 
 // letters has the character behind the backslash of the short escapes.
-var letters = map[rune]byte{
-	'"': '"', '\\': '\\', '/': '/', '\b': 'b', '\f': 'f', '\n': 'n', '\r': 'r', '\t': 't',
-}
+var letters = map[rune]byte{'"': '"', '\\': '\\', '/': '/', '\b': 'b', '\f': 'f', '\n': 'n', '\r': 'r', '\t': 't'}
 
 func (s Style) escape(dst []byte, r rune) []byte {
 	if letter, ok := letters[r]; ok && s&habitOf(r) == 0 {
