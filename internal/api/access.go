@@ -73,9 +73,5 @@ func (s *Server) listTokens(req *request.Request) error {
 // revokeToken handles DELETE /v1/sessions/{id}/tokens/{token}. Doing it twice changes nothing, with an Idempotency-Key
 // or without.
 func (s *Server) revokeToken(req *request.Request) error {
-	if err := req.Store.RevokeToken(req.Ctx, req.Address(), req.PathID("token")); err != nil {
-		return err
-	}
-	req.W.WriteHeader(http.StatusNoContent)
-	return nil
+	return request.AnswerGone(req, req.Store.RevokeToken(req.Ctx, req.Address(), req.PathID("token")))
 }

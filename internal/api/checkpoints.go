@@ -95,10 +95,7 @@ func (s *Server) diffCheckpoints(req *request.Request) error {
 		answer, err = diff(&found[0], &found[1])
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return req.JSON(http.StatusOK, answer)
+	return request.AnswerFound(req, answer, err, request.AsIs)
 }
 
 // lineages reads the manifests of checkpoints and of those before them, for which there must be memory.

@@ -2,61 +2,51 @@ package api
 
 import (
 	"errors"
-	"net/http"
 
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/erasure"
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// readHold handles GET /v1/sessions/{id}/hold.
-func (s *Server) readHold(req *request.Request) error {
-	found, err := erasure.SessionHold(req.Ctx, req.Store, req.Address())
-	return request.AnswerFound(req, found, orNoHold(err), request.AsIs)
+// readHold handles GET /v1/sessions/{id}/hold and GET /v1/admin/tenants/{tenant}/hold.
+func (s *Server) readHold(req *request.Request) (err error) {
+	var found session.Hold
+	if ofTenant(req) {
+		found, err = erasure.TenantHold(req.Ctx, req.Store, req.Tenant)
+	} else {
+		found, err = erasure.SessionHold(req.Ctx, req.Store, req.Address())
+	}
+	if errors.Is(err, session.ErrNotFound) {
+		err = errNoHold
+	}
+	return request.AnswerFound(req, found, err, request.AsIs)
 }
 
-// putHold handles PUT /v1/sessions/{id}/hold. Doing it twice changes nothing.
+// ofTenant reports whether a request is about the legal hold of a tenant, which operators place, and not of a session.
+func ofTenant(req *request.Request) bool { return req.Caller.Kind == session.OperatorCaller }
+
+// putHold handles PUT /v1/sessions/{id}/hold and PUT /v1/admin/tenants/{tenant}/hold. Doing it twice changes nothing.
 func (s *Server) putHold(req *request.Request) error {
 	reason, err := readReason(req)
 	if err != nil {
 		return err
 	}
-	placed, err := erasure.HoldSession(req.Ctx, req.Store, req.Address(), reason)
+	var placed session.Hold
+	if ofTenant(req) {
+		placed, err = erasure.HoldTenant(req.Ctx, req.Store, req.Tenant, reason)
+	} else {
+		placed, err = erasure.HoldSession(req.Ctx, req.Store, req.Address(), reason)
+	}
 	return request.AnswerFound(req, placed, err, request.AsIs)
 }
 
-// deleteHold handles DELETE /v1/sessions/{id}/hold. Doing it twice changes nothing.
+// deleteHold handles DELETE /v1/sessions/{id}/hold and DELETE /v1/admin/tenants/{tenant}/hold. Doing it twice changes
+// nothing.
 func (s *Server) deleteHold(req *request.Request) error {
-	if err := erasure.ReleaseSession(req.Ctx, req.Store, req.Address()); err != nil {
-		return err
+	if ofTenant(req) {
+		return request.AnswerGone(req, erasure.ReleaseTenant(req.Ctx, req.Store, req.Tenant))
 	}
-	req.W.WriteHeader(http.StatusNoContent)
-	return nil
-}
-
-// readTenantHold handles GET /v1/admin/tenants/{tenant}/hold.
-func (s *Server) readTenantHold(req *request.Request) error {
-	found, err := erasure.TenantHold(req.Ctx, req.Store, req.Tenant)
-	return request.AnswerFound(req, found, orNoHold(err), request.AsIs)
-}
-
-// putTenantHold handles PUT /v1/admin/tenants/{tenant}/hold. Doing it twice changes nothing.
-func (s *Server) putTenantHold(req *request.Request) error {
-	reason, err := readReason(req)
-	if err != nil {
-		return err
-	}
-	placed, err := erasure.HoldTenant(req.Ctx, req.Store, req.Tenant, reason)
-	return request.AnswerFound(req, placed, err, request.AsIs)
-}
-
-// deleteTenantHold handles DELETE /v1/admin/tenants/{tenant}/hold. Doing it twice changes nothing.
-func (s *Server) deleteTenantHold(req *request.Request) error {
-	if err := erasure.ReleaseTenant(req.Ctx, req.Store, req.Tenant); err != nil {
-		return err
-	}
-	req.W.WriteHeader(http.StatusNoContent)
-	return nil
+	return request.AnswerGone(req, erasure.ReleaseSession(req.Ctx, req.Store, req.Address()))
 }
 
 // listHolds handles GET /v1/holds and GET /v1/admin/tenants/{tenant}/holds.
@@ -82,12 +72,4 @@ func readReason(req *request.Request) (reason string, err error) {
 			session.MaxHoldReason)
 	}
 	return reason, d.Err()
-}
-
-// orNoHold returns the error of a hold that there is not.
-func orNoHold(err error) error {
-	if errors.Is(err, session.ErrNotFound) {
-		return errNoHold
-	}
-	return err
 }

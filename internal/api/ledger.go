@@ -77,10 +77,7 @@ func (s *Server) readRunsByHour(req *request.Request) error {
 	}
 	since := time.Now().Truncate(time.Hour).Add(time.Duration(1-hours) * time.Hour)
 	found, err := usage.RunsByHour(req.Ctx, req.Store, req.Tenant, since)
-	if err != nil {
-		return err
-	}
-	return req.JSON(http.StatusOK, protocol.RunsByHour{Data: found})
+	return request.AnswerFound(req, protocol.RunsByHour{Data: found}, err, request.AsIs)
 }
 
 func dayOf(at time.Time) string { return at.UTC().Format(time.DateOnly) }

@@ -3,7 +3,6 @@ package api
 import (
 	"errors"
 	"fmt"
-	"net/http"
 
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/compact/pin"
@@ -23,10 +22,8 @@ var errNothingToPin = request.Fail(request.NotFound, "there is no such session, 
 // listPins handles GET /v1/sessions/{id}/pins. There are few enough for one page.
 func (s *Server) listPins(req *request.Request) error {
 	found, err := req.Store.Pins(req.Ctx, req.Address())
-	if err != nil {
-		return err
-	}
-	return req.JSON(http.StatusOK, protocol.Pins{Data: append([]session.Pin{}, found...)})
+	answer := func(found []session.Pin) protocol.Pins { return protocol.Pins{Data: append([]session.Pin{}, found...)} }
+	return request.AnswerFound(req, found, err, answer)
 }
 
 // putPin handles PUT /v1/sessions/{id}/pins/{ref}.
@@ -61,10 +58,7 @@ func (s *Server) putPin(req *request.Request) error {
 			"%d: pin a part of it (m%d.0), or raise the limit", ref.Text, wanted.Tokens, limit, ref.Seq)
 	}
 	made, err := req.Store.PutPin(req.Ctx, at, wanted, rules.Pins.MaxTokens)
-	if err != nil {
-		return err
-	}
-	return req.JSON(http.StatusOK, made)
+	return request.AnswerFound(req, made, err, request.AsIs)
 }
 
 // pinNote reads the body of a pin, which may be empty.
@@ -92,11 +86,7 @@ func (s *Server) deletePin(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := req.Store.Unpin(req.Ctx, req.Address(), ref.Text); err != nil {
-		return err
-	}
-	req.W.WriteHeader(http.StatusNoContent)
-	return nil
+	return request.AnswerGone(req, req.Store.Unpin(req.Ctx, req.Address(), ref.Text))
 }
 
 // How much of the log a page of candidates looks at: its sentences are read one by one.
@@ -130,10 +120,7 @@ func (s *Server) listPinCandidates(req *request.Request) error {
 		}
 		return req.Ctx.Err()
 	})
-	if err != nil {
-		return err
-	}
-	return req.JSON(http.StatusOK, page)
+	return request.AnswerFound(req, page, err, request.AsIs)
 }
 
 // candidatesOf returns the standing instructions in a message of the user.

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"math"
-	"net/http"
 	"time"
 
 	"github.com/varve-dev/varve/internal/admit"
@@ -27,10 +26,7 @@ func (s *Server) listSummaries(req *request.Request) error {
 		found, err = compactor.Summaries(req.Ctx, req.Store, req.Address(), n)
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return req.JSON(http.StatusOK, found)
+	return request.AnswerFound(req, found, err, request.AsIs)
 }
 
 // checkpointMemory is about how much memory a checkpoint takes that is read whole, or the manifests of those before it.

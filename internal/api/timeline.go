@@ -1,8 +1,6 @@
 package api
 
 import (
-	"net/http"
-
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
@@ -21,8 +19,5 @@ func (s *Server) readTimeline(req *request.Request) error {
 		found, err = req.Store.Timeline(req.Ctx, req.Address(), points)
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return req.JSON(http.StatusOK, protocol.Timeline{Data: found})
+	return request.AnswerFound(req, protocol.Timeline{Data: found}, err, request.AsIs)
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -38,10 +37,7 @@ func (s *Server) countTokens(req *request.Request) error {
 		answer, err = b.answer(req.Ctx)
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return req.JSON(http.StatusOK, answer)
+	return request.AnswerFound(req, answer, err, request.AsIs)
 }
 
 // tokensAnswer counts the tokens of messages or of a text.

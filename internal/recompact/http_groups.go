@@ -2,7 +2,6 @@ package recompact
 
 import (
 	"errors"
-	"net/http"
 	"slices"
 
 	"github.com/google/uuid"
@@ -119,10 +118,7 @@ func (h handlers) planGroup(req *request.Request, c Group) error {
 		return err
 	}
 	sample, err := h.sample(req.Ctx, h.api.Operators, found.Sample, c.Policy)
-	if err != nil {
-		return err
-	}
-	return req.JSON(http.StatusOK, planOf(found, sample))
+	return request.AnswerFound(req, planOf(found, sample), err, request.AsIs)
 }
 
 // answerGroup answers with a group and what became of it.
