@@ -93,16 +93,32 @@ type commands struct {
 	Recompact recompactCommand `cmd:"" help:"Compact many sessions again, from their logs."`
 }
 
-type recompactCommand struct {
-	Start  startCommand  `cmd:"" default:"withargs" help:"Compact many sessions again, and wait for the end."`
-	List   listCommand   `cmd:"" help:"List recompactions, newest first."`
-	Show   showCommand   `cmd:"" help:"Print a recompaction, and what became of its sessions."`
-	Pause  pauseCommand  `cmd:"" help:"Let the running compactions end, and start no others for now."`
-	Resume resumeCommand `cmd:"" help:"End a pause."`
-	Cancel cancelCommand `cmd:"" help:"Let the running compactions end, and start no others."`
+// newCommands returns the commands, each with its route.
+func newCommands() *commands {
+	return &commands{recompactCommand{
+		Pause:    controlCommand{route: pauseRoute},
+		Resume:   controlCommand{route: resumeRoute},
+		Cancel:   controlCommand{route: cancelRoute},
+		Rollback: controlCommand{route: rollBackRoute},
+		Tenants: tenantsCommand{
+			Pause:    tenantsControlCommand{route: pauseGroup},
+			Resume:   tenantsControlCommand{route: resumeGroup},
+			Cancel:   tenantsControlCommand{route: cancelGroup},
+			Rollback: tenantsControlCommand{route: rollBackGroup},
+		},
+	}}
+}
 
-	Compare  compareCommand  `cmd:"" help:"Print what the changed sessions served before and since."`
-	Rollback rollbackCommand `cmd:"" help:"Bring each session back to what it served before."`
+type recompactCommand struct {
+	Start  startCommand   `cmd:"" default:"withargs" help:"Compact many sessions again, and wait for the end."`
+	List   listCommand    `cmd:"" help:"List recompactions, newest first."`
+	Show   showCommand    `cmd:"" help:"Print a recompaction, and what became of its sessions."`
+	Pause  controlCommand `cmd:"" help:"Let the running compactions end, and start no others for now."`
+	Resume controlCommand `cmd:"" help:"End a pause."`
+	Cancel controlCommand `cmd:"" help:"Let the running compactions end, and start no others."`
+
+	Compare  compareCommand `cmd:"" help:"Print what the changed sessions served before and since."`
+	Rollback controlCommand `cmd:"" help:"Bring each session back to what it served before."`
 
 	Tenants tenantsCommand `cmd:"" help:"The same for sessions of many tenants, with an operator's key."`
 }
@@ -258,40 +274,15 @@ func (c *compareCommand) Run(ctx context.Context, to *command.Console) error {
 	return show(ctx, to, comparisonView, compareRoute, client.Options{}, c.ID)
 }
 
-type cancelCommand struct {
-	ID string `arg:"" help:"The recompaction's id."`
+// controlCommand changes a recompaction. Doing it twice changes nothing.
+type controlCommand struct {
+	ID    string `arg:"" help:"The recompaction's id."`
+	route client.Route[Recompaction]
 }
 
-// Run cancels the recompaction; cancelling it twice changes nothing.
-func (c *cancelCommand) Run(ctx context.Context, to *command.Console) error {
-	return show(ctx, to, view, cancelRoute, client.Options{}, c.ID)
-}
-
-type pauseCommand struct {
-	ID string `arg:"" help:"The recompaction's id."`
-}
-
-// Run pauses the recompaction; pausing it twice changes nothing.
-func (c *pauseCommand) Run(ctx context.Context, to *command.Console) error {
-	return show(ctx, to, view, pauseRoute, client.Options{}, c.ID)
-}
-
-type resumeCommand struct {
-	ID string `arg:"" help:"The recompaction's id."`
-}
-
-// Run ends a pause of the recompaction.
-func (c *resumeCommand) Run(ctx context.Context, to *command.Console) error {
-	return show(ctx, to, view, resumeRoute, client.Options{}, c.ID)
-}
-
-type rollbackCommand struct {
-	ID string `arg:"" help:"The recompaction's id."`
-}
-
-// Run begins to roll the recompaction back; doing it twice changes nothing.
-func (c *rollbackCommand) Run(ctx context.Context, to *command.Console) error {
-	return show(ctx, to, view, rollBackRoute, client.Options{}, c.ID)
+// Run calls the route and prints the recompaction.
+func (c *controlCommand) Run(ctx context.Context, to *command.Console) error {
+	return show(ctx, to, view, c.route, client.Options{}, c.ID)
 }
 
 // show calls a route and prints its answer.

@@ -66,15 +66,15 @@ func (g RecompactionGroup) at() (state string, p RecompactionProgress, ended boo
 }
 
 type tenantsCommand struct {
-	Start  tenantsStartCommand  `cmd:"" help:"Compact sessions of many tenants again, and wait for the end."`
-	List   tenantsListCommand   `cmd:"" help:"List the recompactions of many tenants, newest first."`
-	Show   tenantsShowCommand   `cmd:"" help:"Print one, or that of one of its tenants."`
-	Pause  tenantsPauseCommand  `cmd:"" help:"Let the running compactions end, and start no others for now."`
-	Resume tenantsResumeCommand `cmd:"" help:"End a pause."`
-	Cancel tenantsCancelCommand `cmd:"" help:"Let the running compactions end, and start no others."`
+	Start  tenantsStartCommand   `cmd:"" help:"Compact sessions of many tenants again, and wait for the end."`
+	List   tenantsListCommand    `cmd:"" help:"List the recompactions of many tenants, newest first."`
+	Show   tenantsShowCommand    `cmd:"" help:"Print one, or that of one of its tenants."`
+	Pause  tenantsControlCommand `cmd:"" help:"Let the running compactions end, and start no others for now."`
+	Resume tenantsControlCommand `cmd:"" help:"End a pause."`
+	Cancel tenantsControlCommand `cmd:"" help:"Let the running compactions end, and start no others."`
 
-	Compare  tenantsCompareCommand  `cmd:"" help:"Print what the changed sessions served before and since."`
-	Rollback tenantsRollbackCommand `cmd:"" help:"Bring each session back to what it served before."`
+	Compare  tenantsCompareCommand `cmd:"" help:"Print what the changed sessions served before and since."`
+	Rollback tenantsControlCommand `cmd:"" help:"Bring each session back to what it served before."`
 }
 
 type tenantsStartCommand struct {
@@ -123,18 +123,8 @@ func (c *tenantsListCommand) Run(ctx context.Context, to command.Operators) erro
 	return command.Find(ctx, to.Console, groupsView, listGroups, client.Query{}, c.Limit)
 }
 
-// groupID names a recompaction of many tenants.
-type groupID struct {
-	ID string `arg:"" help:"The recompaction's id."`
-}
-
-// control calls a route and prints the recompaction. Doing it twice changes nothing.
-func (c *groupID) control(ctx context.Context, to command.Operators, r client.Route[RecompactionGroup]) error {
-	return show(ctx, to.Console, groupView, r, client.Options{}, c.ID)
-}
-
 type tenantsShowCommand struct {
-	groupID  `embed:""`
+	ID       string `arg:"" help:"The recompaction's id."`
 	Tenant   string `help:"Name or id of one of its tenants."`
 	Sessions bool   `help:"What became of each session of the tenant."`
 	Limit    int    `default:"1000" help:"How many sessions."`
@@ -151,7 +141,7 @@ func (c *tenantsShowCommand) Validate() error {
 // Run prints the recompaction, or the tenant's part of it.
 func (c *tenantsShowCommand) Run(ctx context.Context, to command.Operators) error {
 	if c.Tenant == "" {
-		return c.control(ctx, to, oneGroup)
+		return show(ctx, to.Console, groupView, oneGroup, client.Options{}, c.ID)
 	}
 	tenant, err := client.TenantID(ctx, to.API, c.Tenant)
 	if err != nil {
@@ -174,7 +164,7 @@ func (c *tenantsShowCommand) Run(ctx context.Context, to command.Operators) erro
 }
 
 type tenantsCompareCommand struct {
-	groupID `embed:""`
+	ID string `arg:"" help:"The recompaction's id."`
 }
 
 // Run prints the comparison.
@@ -182,38 +172,13 @@ func (c *tenantsCompareCommand) Run(ctx context.Context, to command.Operators) e
 	return show(ctx, to.Console, comparisonView, compareGroup, client.Options{}, c.ID)
 }
 
-type tenantsPauseCommand struct {
-	groupID `embed:""`
+// tenantsControlCommand changes a recompaction of many tenants. Doing it twice changes nothing.
+type tenantsControlCommand struct {
+	ID    string `arg:"" help:"The recompaction's id."`
+	route client.Route[RecompactionGroup]
 }
 
-// Run pauses the recompaction.
-func (c *tenantsPauseCommand) Run(ctx context.Context, to command.Operators) error {
-	return c.control(ctx, to, pauseGroup)
-}
-
-type tenantsResumeCommand struct {
-	groupID `embed:""`
-}
-
-// Run ends a pause.
-func (c *tenantsResumeCommand) Run(ctx context.Context, to command.Operators) error {
-	return c.control(ctx, to, resumeGroup)
-}
-
-type tenantsCancelCommand struct {
-	groupID `embed:""`
-}
-
-// Run cancels the recompaction.
-func (c *tenantsCancelCommand) Run(ctx context.Context, to command.Operators) error {
-	return c.control(ctx, to, cancelGroup)
-}
-
-type tenantsRollbackCommand struct {
-	groupID `embed:""`
-}
-
-// Run begins to roll the recompaction back.
-func (c *tenantsRollbackCommand) Run(ctx context.Context, to command.Operators) error {
-	return c.control(ctx, to, rollBackGroup)
+// Run calls the route and prints the recompaction.
+func (c *tenantsControlCommand) Run(ctx context.Context, to command.Operators) error {
+	return show(ctx, to.Console, groupView, c.route, client.Options{}, c.ID)
 }

@@ -22,6 +22,6 @@ var examples string
 // Feature returns what the processes run of recompactions.
 func Feature() feature.Feature {
 	return feature.Feature{
-		Description: description, Routes: routes, Command: &commands{}, Examples: examples, Jobs: jobs,
+		Description: description, Routes: routes, Command: newCommands(), Examples: examples, Jobs: jobs,
 	}
 }
