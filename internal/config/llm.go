@@ -138,7 +138,7 @@ func (l LLM) readFile(c *Configured) error {
 	}
 	var problems []error
 	for name, provider := range file.Providers {
-		provider.Key, err = fileKey("/providers/"+name+"/key", provider.Key, provider.KeyFile)
+		provider.Key, err = secretOf("/providers/"+name+"/key", "_file", provider.Key, provider.KeyFile)
 		problems = append(problems, err)
 		c.Providers[name] = provider
 		c.Sources["/providers/"+name] = l.File
@@ -161,29 +161,23 @@ type llmFile struct {
 	Budgets   Budgets                   `json:"budgets"`
 }
 
-// fileKey returns a key that is given as it is or in a file.
-func fileKey(name string, key llm.Key, file string) (llm.Key, error) {
+// secretOf returns a key that is given as it is or in a file, by settings with this name, and this ending for the file.
+func secretOf(name, ending string, key llm.Key, file string) (llm.Key, error) {
 	if file == "" {
 		return key, nil
 	}
 	if key.Set() {
-		return key, fmt.Errorf("%s and %s_file are both given: leave one out", name, name)
+		return key, fmt.Errorf("%s and %s%s are both given: leave one out", name, name, ending)
 	}
-	key, err := keyIn(file)
-	if err != nil {
-		return key, fmt.Errorf("%s_file: %w", name, err)
-	}
-	return key, nil
-}
-
-// keyIn reads a key from a file.
-func keyIn(file string) (llm.Key, error) {
 	text, err := os.ReadFile(file)
-	key := llm.NewKey(string(text))
+	key = llm.NewKey(string(text))
 	if err == nil && !key.Set() {
 		err = fmt.Errorf("%s has no key in it", file)
 	}
-	return key, err
+	if err != nil {
+		return key, fmt.Errorf("%s%s: %w", name, ending, err)
+	}
+	return key, nil
 }
 
 // environment adds the providers whose variables are set, and their model.
@@ -213,14 +207,7 @@ func (l LLM) environment(c *Configured) error {
 
 // provider returns the provider that variables configure.
 func (l LLM) provider(o own) (llm.Provider, error) {
-	key, err := o.key, error(nil)
-	if o.keyFile != "" {
-		if key.Set() {
-			err = fmt.Errorf("%s_API_KEY and %s_API_KEY_FILE are both given: leave one out", o.prefix, o.prefix)
-		} else if key, err = keyIn(o.keyFile); err != nil {
-			err = fmt.Errorf("%s_API_KEY_FILE: %w", o.prefix, err)
-		}
-	}
+	key, err := secretOf(o.prefix+"_API_KEY", "_FILE", o.key, o.keyFile)
 	p := llm.Provider{Kind: o.kind, BaseURL: o.baseURL, Key: key, KeyFile: o.keyFile, AllowPrivate: l.AllowPrivate}
 	if err == nil && !l.AllowPrivate && isPrivate(o.baseURL) {
 		err = fmt.Errorf("%s_BASE_URL is an address of this machine or of a private network, or has no https: such a "+

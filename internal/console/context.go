@@ -11,6 +11,7 @@ import (
 	"github.com/varve-dev/varve/client"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
@@ -24,18 +25,10 @@ type contextPage struct {
 	Legend     []legendEntry
 	Map        []stretch
 	Rows       []row
-	Repairs    []repair // of messages that are not on this page
-	NotRead    bool     // the view is too large to be read for its repairs
+	Repairs    []wire.Repair // of messages that are not on this page
+	NotRead    bool          // the view is too large to be read for its repairs
 	Earlier    string
 	Later      string
-}
-
-// repair is what a read changes for the provider.
-type repair struct {
-	Rule   string `json:"rule"`
-	Kind   string `json:"kind"`
-	Seq    int64  `json:"seq"`
-	Detail string `json:"detail"`
 }
 
 const (
@@ -146,7 +139,7 @@ func (page *contextPage) addRepairs() error {
 	if len(page.Units.Repairs) == 0 {
 		return nil
 	}
-	var repairs []repair
+	var repairs []wire.Repair
 	if err := json.Unmarshal(page.Units.Repairs, &repairs); err != nil {
 		return err
 	}

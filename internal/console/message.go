@@ -42,7 +42,7 @@ func showMessage(v *visit) error {
 		return err
 	}
 	if len(log) == 0 {
-		v.showError(http.StatusNotFound, errorPage{Detail: "The log has no message with this seq."})
+		v.showError(http.StatusNotFound, protocol.Problem{Detail: "The log has no message with this seq."})
 		return nil
 	}
 	units, err := v.units(client.Query{"from_seq": seq, "limit": 1})

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/terminal"
 )
@@ -26,16 +27,6 @@ type frame struct {
 	Operator bool
 	Jobs     bool // there is River UI
 	Data     any
-}
-
-// errorPage says what went wrong.
-type errorPage struct {
-	Status    int
-	Detail    string
-	Code      string
-	RequestID string
-	Problems  []session.Problem
-	Retryable bool
 }
 
 // parsePages returns the templates of all pages, each with the layout and the parts that pages share.
@@ -154,7 +145,7 @@ func (v *visit) show(section, title, name string, data any) error {
 	return nil
 }
 
-func (v *visit) showError(status int, e errorPage) {
+func (v *visit) showError(status int, e protocol.Problem) {
 	e.Status = status
 	v.site.render(v.w, v.r, status, "error.html", v.frame("", http.StatusText(status), e))
 }
@@ -218,6 +209,6 @@ func serveStatic(w http.ResponseWriter, r *http.Request) {
 
 // showNothing answers where there is no page.
 func showNothing(v *visit) error {
-	v.showError(http.StatusNotFound, errorPage{Detail: "There is no such page."})
+	v.showError(http.StatusNotFound, protocol.Problem{Detail: "There is no such page."})
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/client"
+	"github.com/varve-dev/varve/internal/protocol"
 )
 
 // replay is the API's answer about a replay, as far as pages show it.
@@ -121,7 +122,7 @@ func startReplay(v *visit) error {
 		wrong = "sample is not a number."
 	}
 	if wrong != "" {
-		v.showError(422, errorPage{Detail: "Nothing was done: " + wrong})
+		v.showError(422, protocol.Problem{Detail: "Nothing was done: " + wrong})
 		return nil
 	}
 	body := map[string]any{"policies": policies, "filter": of["filter"]}

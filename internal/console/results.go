@@ -38,17 +38,8 @@ type resultPage struct {
 
 // readBack is the API's answer for a ref: a result, or messages.
 type readBack struct {
-	Ref      string `json:"ref"`
-	Seq      int64  `json:"seq"` // 0 for messages
-	Tool     string `json:"tool"`
-	CallID   string `json:"call_id"`
-	Media    string `json:"media_type"`
-	Bytes    int64  `json:"bytes"`
-	Lines    int64  `json:"lines"`
-	Tokens   int64  `json:"tokens"`
-	SHA256   string `json:"sha256"`
-	Messages int    `json:"messages"`
-	protocol.LinePage
+	protocol.ResultPage
+	Messages int `json:"messages"`
 }
 
 const readBackRoute client.Route[readBack] = "GET sessions/{id}/results/{ref}"

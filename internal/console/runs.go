@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/varve-dev/varve/client"
+	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -60,22 +61,13 @@ func showRuns(v *visit) error {
 type runPage struct {
 	sessionHead
 	Run     session.Run
-	Stages  []stage
+	Stages  []compact.StageReport
 	Timings []counted // milliseconds by step
 	Reasons []counted // parts by the field of the policy that decided
 	Decided []counted // results by what was decided
 	Prefix  prefix
 	Failed  []string // stages that failed, so that the compaction continued without them
 	Why     string   // the figures of the decision
-}
-
-// stage is what a stage of the engine did.
-type stage struct {
-	Stage       string `json:"stage"`
-	Entered     bool   `json:"entered"`
-	Actions     int    `json:"actions"`
-	TokensSaved int64  `json:"tokens_saved"`
-	Error       string `json:"error"`
 }
 
 // prefix is the beginning of the view that kept the provider's cache.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/varve-dev/varve/client"
 	"github.com/varve-dev/varve/internal/feature"
+	"github.com/varve-dev/varve/internal/protocol"
 )
 
 // site answers the requests of browsers.
@@ -185,7 +186,7 @@ func forHolders(operators bool, show page) page {
 		if operators {
 			whose = "an operator"
 		}
-		v.showError(http.StatusForbidden, errorPage{Detail: "This page is for the keys of " + whose + "."})
+		v.showError(http.StatusForbidden, protocol.Problem{Detail: "This page is for the keys of " + whose + "."})
 		return nil
 	}
 }
@@ -234,15 +235,12 @@ func (v *visit) fail(err error) {
 	case v.ctx.Err() != nil:
 		return // nobody is left to read it
 	case !errors.As(err, &refused):
-		v.showError(http.StatusInternalServerError, errorPage{Detail: err.Error()})
+		v.showError(http.StatusInternalServerError, protocol.Problem{Detail: err.Error()})
 	case refused.Status == http.StatusUnauthorized:
 		v.site.clearCookie(v.w, v.r)
 		v.site.askToSignIn(v.w, v.r)
 	default:
-		p := refused.Problem
-		v.showError(refused.Status, errorPage{
-			Detail: p.Detail, Code: p.Code, RequestID: p.RequestID, Problems: p.Errors, Retryable: p.Retryable,
-		})
+		v.showError(refused.Status, refused.Problem)
 	}
 }
 

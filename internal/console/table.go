@@ -108,7 +108,7 @@ func (v *visit) isSure(what string) bool { return v.r.PostFormValue("sure") == w
 
 // notSure answers a form that lacks it.
 func (v *visit) notSure(what string) error {
-	v.showError(422, errorPage{Detail: "Nothing was done: the form asks for " + what + " in its field."})
+	v.showError(422, protocol.Problem{Detail: "Nothing was done: the form asks for " + what + " in its field."})
 	return nil
 }
 

@@ -129,7 +129,7 @@ func (h handlers) list(req *request.Request) error {
 // read handles GET /v1/webhooks/{webhook}.
 func (h handlers) read(req *request.Request) error {
 	found, err := store{req.Store}.read(req.Ctx, req.Tenant, req.PathID("webhook"))
-	return answerWith(req, found, err)
+	return request.AnswerFound(req, found, err, request.AsIs)
 }
 
 // listDeliveries handles GET /v1/webhooks/{webhook}/deliveries.
@@ -142,13 +142,6 @@ func (h handlers) listDeliveries(req *request.Request) error {
 	return request.AnswerList(req, "deliveries of webhook "+id.String(), find, request.AsIs, place)
 }
 
-func answerWith(req *request.Request, found Webhook, err error) error {
-	if err != nil {
-		return err
-	}
-	return req.JSON(http.StatusOK, found)
-}
-
 // change handles PATCH /v1/webhooks/{webhook}.
 func (h handlers) change(req *request.Request) error {
 	change, err := readBody(req, false)
@@ -156,7 +149,7 @@ func (h handlers) change(req *request.Request) error {
 		return err
 	}
 	changed, err := store{req.Store}.change(req.Ctx, req.Tenant, req.PathID("webhook"), change)
-	return answerWith(req, changed, err)
+	return request.AnswerFound(req, changed, err, request.AsIs)
 }
 
 // delete handles DELETE /v1/webhooks/{webhook}.
@@ -181,7 +174,7 @@ func (h handlers) rotate(req *request.Request) error {
 // enable handles POST /v1/webhooks/{webhook}/enable.
 func (h handlers) enable(req *request.Request) error {
 	found, err := store{req.Store}.enable(req.Ctx, req.Tenant, req.PathID("webhook"))
-	return answerWith(req, found, err)
+	return request.AnswerFound(req, found, err, request.AsIs)
 }
 
 // test handles POST /v1/webhooks/{webhook}/test.
