@@ -228,7 +228,8 @@ func freeView(v *postgres.View) {
 func (s *Server) viewRequestOf(req *request.Request) (r viewRequest, err error) {
 	q := req.Query()
 	r.at = req.Address()
-	r.Largest, r.Admit, r.Heavy = s.smallView(), req.Admit, req.Heavy
+	r.Largest = s.smallView()
+	r.Admit, r.Heavy = req.Admit, req.Heavy
 	r.MaxTokens = q.Integer("max_tokens", 1, math.MaxInt32, 0)
 	r.readFormat(q)
 	r.Model = q.Text("model", "")

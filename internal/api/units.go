@@ -20,7 +20,8 @@ const wholeUnits = 512 << 10
 func (s *Server) readUnits(req *request.Request) error {
 	q := req.Query()
 	want := viewRequest{at: req.Address()}
-	want.Largest, want.Admit, want.Heavy = s.smallView(), req.Admit, req.Heavy
+	want.Largest = s.smallView()
+	want.Admit, want.Heavy = req.Admit, req.Heavy
 	want.readAsOf(q)
 	from := q.Integer("from_seq", 1, session.MaxSessionMessages+1, 1)
 	limit := int(q.Integer("limit", 1, session.MaxMessagePage, defaultMessages))

@@ -56,7 +56,8 @@ func (s *Server) answerFitted(req *request.Request, r itemsRequest) error {
 // fitted returns a conversation's view, cut to a share of its window: Bodies has its items.
 func (s *Server) fitted(req *request.Request, at session.Address, share float64) (*postgres.View, error) {
 	want := view.Request{Format: session.OpenAIResponses, Pending: wire.KeepPending}
-	want.Largest, want.Admit, want.Heavy = largeView, req.Admit, req.Heavy
+	want.Largest = largeView
+	want.Admit, want.Heavy = req.Admit, req.Heavy
 	var stored postgres.View
 	if err := req.Store.ViewInto(req.Ctx, at, postgres.ViewRead{Largest: want.Largest}, &stored); err != nil {
 		return nil, err
