@@ -114,8 +114,7 @@ func (e *exporter) send() error {
 // step reads or writes messages in a turn at a processor, however few they are: in all they are many. A page is sent
 // without one: a client may read slowly.
 func (e *exporter) step(work func() error) error {
-	cpu := admit.Processors{Gate: e.req.CPU, Tenant: e.req.Tenant}
-	return cpu.Step(e.req.Ctx, exportMemory, func(*admit.Step) error { return work() })
+	return e.req.Processors().Step(e.req.Ctx, exportMemory, func(*admit.Step) error { return work() })
 }
 
 // page writes messages, and sends them.

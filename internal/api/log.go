@@ -102,8 +102,7 @@ func (w *logWriter) read(after int64) (page []session.Message, err error) {
 		return err
 	}
 	if r.Bytes > firstLog.Bytes {
-		cpu := admit.Processors{Gate: w.CPU, Tenant: w.Tenant}
-		err = cpu.Step(w.Base, r.Bytes, func(*admit.Step) error { return read() })
+		err = w.Processors().Step(w.Base, r.Bytes, func(*admit.Step) error { return read() })
 	} else {
 		err = read()
 	}

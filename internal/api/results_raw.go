@@ -111,7 +111,7 @@ const checkedBytes = 1 << 20
 // bodyOf returns a content's bytes. A large one may be sent for longer than a request may wait for the database.
 func bodyOf(req *request.Request, of *persist.Content, whole bool) (*contentBody, error) {
 	if of.Size() > checkedBytes {
-		return &contentBody{ctx: req.Base, of: of, cpu: admit.Processors{Gate: req.CPU, Tenant: req.Tenant}}, nil
+		return &contentBody{ctx: req.Base, of: of, cpu: req.Processors()}, nil
 	}
 	b := &contentBody{ctx: req.Ctx, of: of}
 	if whole && req.R.Method != http.MethodHead {

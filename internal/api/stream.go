@@ -170,7 +170,7 @@ func (w *viewStream) begin() error {
 	if w.zstd {
 		return w.raw(v.Body)
 	}
-	return w.processors().Step(w.Ctx, v.Bytes(), func(step *admit.Step) error {
+	return w.Processors().Step(w.Ctx, v.Bytes(), func(step *admit.Step) error {
 		for piece, err := range zframe.Pieces(v.Body, v.Size) {
 			if err != nil {
 				return err
@@ -181,10 +181,6 @@ func (w *viewStream) begin() error {
 		}
 		return nil
 	})
-}
-
-func (w *viewStream) processors() admit.Processors {
-	return admit.Processors{Gate: w.CPU, Tenant: w.Tenant}
 }
 
 var errChanged = errors.New("messages were removed while the view was sent")
@@ -218,7 +214,7 @@ func (w *viewStream) beginFrame(blocks []byte) (err error) {
 // pack sends what work has made the packer write.
 func (w *viewStream) pack(work func() error) error {
 	w.packed.Reset()
-	err := w.processors().Step(w.Ctx, w.stored.Bytes(), func(*admit.Step) error { return work() })
+	err := w.Processors().Step(w.Ctx, w.stored.Bytes(), func(*admit.Step) error { return work() })
 	if err != nil || w.packed.Len() == 0 {
 		return err
 	}

@@ -67,5 +67,5 @@ func heavy(req *request.Request, bytes int64, asks bool, work func(context.Conte
 	}
 	ctx, cancel := req.Extend(time.Now().Add(askTime))
 	defer cancel()
-	return work(ctx, admit.Processors{Gate: req.CPU, Tenant: req.Tenant})
+	return work(ctx, req.Processors())
 }

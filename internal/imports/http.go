@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/feature"
 	"github.com/varve-dev/varve/internal/protocol"
@@ -102,7 +101,7 @@ func (h handlers) feed(req *request.Request, f *feed, i stored) error {
 	f.Store, f.Awake = h.store, h.api.Awake
 	f.Writers = h.api.Writers
 	f.Tenant = req.Tenant
-	f.CPU = admit.Processors{Gate: req.CPU, Tenant: req.Tenant}
+	f.CPU = req.Processors()
 	f.ChangedBy = req.KeyDigest
 	f.Stopping = h.api.Stopping
 	f.bodyBytes, f.bodyLines = h.bytes, h.lines

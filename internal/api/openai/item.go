@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
@@ -184,7 +185,7 @@ func answerItems(req *request.Request, items []item, more bool) error {
 	for i := range items {
 		size += len(items[i].body)
 	}
-	err := req.Heavy(int64(size), func() error {
+	err := req.Processors().Step(req.Ctx, int64(size), func(*admit.Step) error { // they may have been appended
 		for i := range items {
 			if i > 0 {
 				out.B = append(out.B, ',')

@@ -121,6 +121,12 @@ func (req *Request) Heavy(bytes int64, work func() error) error {
 	return req.CPU.Do(req.Ctx, req.Tenant, admit.HeavyWork(bytes), work)
 }
 
+// Processors returns what the steps of work that has begun take turns at. They are not refused, which would throw away
+// what was done.
+func (req *Request) Processors() admit.Processors {
+	return admit.Processors{Gate: req.CPU, Tenant: req.Tenant}
+}
+
 // Free gives the request's buffers and memory to other requests. Nothing may point into them any more.
 func (req *Request) Free() {
 	defer func() {
